@@ -7,7 +7,7 @@ import gc
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scalana.errors import RunDataError
@@ -38,7 +38,7 @@ class Report:
     @property
     def findings(self) -> list[Finding]:
         """Root causes, largest loss first."""
-        from scalana.report.document import by_loss
+        from scalana.report.findings.order import by_loss
 
         return by_loss(self.analysis.findings)
 
@@ -55,7 +55,7 @@ class Report:
     @property
     def warnings(self) -> list[str]:
         """What to know about the quality of the record."""
-        from scalana.report.document import warnings
+        from scalana.report.findings.order import warnings
 
         return warnings(self.analysis)
 
@@ -95,7 +95,7 @@ class Report:
 
     def to_timeline(self) -> str | None:
         """A step of the run's pipeline as SVG; None where the run shows no pipeline."""
-        from scalana.report.pipeline_timeline import timeline
+        from scalana.report.topics.pipeline import timeline
 
         return timeline(self.analysis)
 
@@ -164,8 +164,7 @@ def analyze(
             raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
         ppg.run.warnings += lacking
         ppg.run.warnings += [
-            f"{path} is not what it was when it ran (built again, or gone): what was recorded in it has no lines"
-            for path in changed
+            f"{path} changed after the run (rebuilt or removed): its recorded code has no lines" for path in changed
         ]
         analysis = detectors.analyze(ppg) if steps is None else _analyze_part(path, ppg, steps)
         _add_models(analysis)
@@ -198,14 +197,17 @@ def _add_models(analysis: Analysis) -> None:
         return
     if analysis.steps is not None:
         analysis.steady = steady_state(ppg.timeline, analysis.waits, analysis.steps.steady_periods(), len(ppg.psg))
+    findings = []
     for finding in analysis.findings:
-        inside = finding.evidence.get("library")
-        if isinstance(inside, dict):
-            operators = operators_at(ppg.psg, inside["file"], inside["line"], inside["line"])
+        inside = finding.evidence.library
+        if inside is not None:
+            operators = operators_at(ppg.psg, inside.file, inside.line, inside.line)
         else:
             operators = operators_at(ppg.psg, finding.file, finding.line, finding.end_line)
-        if operators and finding.where.get("direction") == "forward":
-            finding.where["operator"] = operators
+        if operators and finding.where.direction == "forward":
+            finding = replace(finding, where=replace(finding.where, operator=operators))
+        findings.append(finding)
+    analysis.findings = findings
 
 
 def _add_ceilings(analysis: Analysis) -> None:

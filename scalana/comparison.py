@@ -24,7 +24,7 @@ class ScalingReport:
 
     >>> report = scalana.scaling(["run-2", "run-4", "run-8"], at=64)         # doctest: +SKIP
     >>> for finding in report.findings:                                      # doctest: +SKIP
-    ...     print(finding.file, finding.line, finding.lost_s, finding.evidence["model"])
+    ...     print(finding.file, finding.line, finding.lost_s, finding.evidence.as_dict().get("model"))
     """
 
     scaling: Scaling
@@ -36,13 +36,13 @@ class ScalingReport:
 
     def to_json(self) -> str:
         """The comparison as JSON (schema ``scalana.scaling/1``)."""
-        from scalana.report import scaling_json
+        from scalana.report.compare import scaling_json
 
         return scaling_json.render(self.scaling)
 
     def to_text(self, *, width: int = 100, color: bool = False) -> str:
         """The comparison for people, in at most ``width`` columns."""
-        from scalana.report import scaling_text
+        from scalana.report.compare import scaling_text
 
         return scaling_text.render(self.scaling, width=width, color=color)
 
@@ -58,13 +58,13 @@ class DiffReport:
 
     def to_json(self) -> str:
         """The changes as JSON (schema ``scalana.diff/1``)."""
-        from scalana.report import diff_json
+        from scalana.report.compare import diff_json
 
         return diff_json.render(self.difference)
 
     def to_text(self, *, width: int = 100, color: bool = False) -> str:
         """The changes for people, in at most ``width`` columns."""
-        from scalana.report import diff_text
+        from scalana.report.compare import diff_text
 
         return diff_text.render(self.difference, width=width, color=color)
 
@@ -98,7 +98,7 @@ def scaling(
     known: set[str] = set()
     for path in runs:
         if os.path.realpath(path) in known:
-            raise RunDataError(f"{os.fspath(path)}: given twice; what varies is told by another run of that size")
+            raise RunDataError(f"{os.fspath(path)}: given twice; to measure variation, record another run of that size")
         known.add(os.path.realpath(path))
 
     costs, reference, largest = [], -1, None

@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scalana.detectors.device.advice import HOST_CAUSES, LAUNCH_BOUND, OTHER_CAUSE, advise
 from scalana.detectors.device.backtrack import Backtracking, Cause, Costs, Why, gaps_within
 from scalana.detectors.device.lanes import Devices
 from scalana.detectors.device.more_work import difference
 from scalana.detectors.device.slow_device import slow_devices
 from scalana.detectors.device.waits import Meeting, Member
+from scalana.detectors.evidence import DeviceTime, Evidence, InnerModule, PlaceTime
 from scalana.detectors.finding import Finding, Hop, Series
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.when.reasons import Reason
+from scalana.detectors.rollup.named_line import Excess, roll_up
 from scalana.graphs.spans.module_places import Forwards
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
@@ -35,34 +37,6 @@ _KEPT = 0.7
 """Part of what is lost at a vertex and below it that must lie in the children that are followed."""
 _SHORT_GAP_S = 200e-6
 """Gaps that are mostly shorter are those of a host that launches too slowly."""
-HOST_CAUSES = (
-    (
-        "the data loader",
-        re.compile(r"DataLoader|_next_data|pin_memory|data_worker"),
-        "Load ahead: more workers, prefetching, or less work for each sample on this rank.",
-    ),
-    (
-        "synchronisation with the device",
-        re.compile(r"Synchronize|aten::item|_local_scalar_dense|aten::nonzero|StreamWait"),
-        "Do not wait for the device here: keep the value there, or read it once a step, after all is launched.",
-    ),
-    (
-        "copies that wait",
-        re.compile(r"[Mm]emcpy|aten::_to_copy|aten::copy_"),
-        "Copy from pinned memory without blocking, and ahead of time.",
-    ),
-    (
-        "allocation on the device",
-        re.compile(r"(?:cuda|hip)(?:Malloc|Free|HostAlloc|HostMalloc)"),
-        "Keep memory instead of asking the device for it: sizes that do not change, no empty_cache in the loop.",
-    ),
-)
-"""What the host does instead of launching, by the name of the operator or call, and what to do about it; the first
-that fits."""
-LAUNCH_BOUND = "short kernels that it launches too slowly"
-ADVICE_LAUNCH_BOUND = "Launch less: fuse or batch operators, compile the model, or capture it in a graph."
-ADVICE_SLOW = "Look at this device: its clock, temperature and power limit, and what else runs on it; try another one."
-OTHER_CAUSE = "its own work"
 
 
 @dataclass(slots=True)
@@ -73,6 +47,8 @@ class _Group:
     rank: int
     vertex: int
     causes: list[Cause]
+    line: int = -1
+    """Inside the vertex, -1 for all of it."""
 
 
 def detect(
@@ -98,27 +74,29 @@ def detect(
     total_s = sum(device.stood_for_s for device in devices.of_rank.values())
     waited_s = sum(meeting.exposed_s * devices.weight[meeting.instance] for meeting in meetings.values())
     groups: dict[tuple[str, Hashable, bool], list[_Group]] = defaultdict(list)
-    for group in _groups(costs, devices, psg, slow):
-        groups[group.kind, _place_of(group.vertex, psg), group.kind == LATE and group.rank in slow].append(group)
+    for group in _groups(costs, devices, timeline, psg, slow):
+        groups[group.kind, _place_of(group, psg), group.kind == LATE and group.rank in slow].append(group)
     own = _own(forwards, psg)
     findings = []
     for (kind, _, is_slow), told in groups.items():
         told, lost = _that_count(told, costs)
-        lost_s, vertex = sum(lost), told[int(np.argmax(lost))].vertex
+        lost_s, largest = sum(lost), told[int(np.argmax(lost))]
+        vertex = largest.vertex
         if lost_s < (WORTH_MARKED if devices.marked else WORTH) * total_s:
             continue
         factor = {group.rank: slow[group.rank] for group in told} if is_slow else {}
-        at = _late_for(told, costs, timeline) if kind == GAP and vertex <= 0 else vertex
+        at = (_late_for(told, costs, timeline), -1) if kind == GAP and vertex <= 0 else (vertex, largest.line)
         finding = _finding(kind, at, told, costs, psg, lost_s, waited_s)
         if kind == LATE and not is_slow:
-            _in_module(finding, told, costs, devices, own)
-        if BY_NAME[kind].predicts:
-            finding.saving_s = _saving_s(told, costs, meetings, devices)
-        finding.evidence.update(_evidence(kind, told, costs, devices, meetings, factor))
-        finding.advice = _advice(finding)
-        finding.series = _series(told, costs, devices) if kind != SKEW else None
-        finding.path = _path(told, costs, meetings, timeline, psg, finding)
-        findings.append(finding)
+            finding = _in_module(finding, told, costs, devices, own)
+        finding = replace(
+            finding,
+            saving_s=_saving_s(told, costs, meetings, devices) if BY_NAME[kind].predicts else 0.0,
+            evidence=_evidence(finding, told, costs, devices, meetings, factor),
+            series=_series(told, costs, devices) if kind != SKEW else None,
+            path=_path(told, costs, meetings, timeline, psg, finding),
+        )
+        findings.append(replace(finding, advice=advise(finding)))
     return findings
 
 
@@ -139,10 +117,12 @@ def _own(forwards: Forwards, psg: PSG) -> Forwards:
     return {module: place for module, place in forwards.items() if place.file in files}
 
 
-def _place_of(vertex: int, psg: PSG) -> Hashable:
+def _place_of(group: _Group, psg: PSG) -> Hashable:
     """What is one place to a reader: a line of a function, wherever that is called."""
-    place = psg[vertex].place if vertex > 0 else None
-    return vertex if place is None else (place.file, place.line, place.name)
+    if group.vertex <= 0:
+        return group.vertex
+    place = psg[group.vertex].place
+    return place.file, group.line if group.line > 0 else place.line, place.name
 
 
 def _saving_s(told: list[_Group], costs: Costs, meetings: dict[int, Meeting], devices: Devices) -> float:
@@ -178,8 +158,9 @@ def _late_for(told: list[_Group], costs: Costs, timeline: Timeline) -> int:
     return max(number, key=lambda vertex: (number[vertex], vertex), default=-1)
 
 
-def _groups(costs: Costs, devices: Devices, psg: PSG, slow: Mapping[int, float]) -> list[_Group]:
+def _groups(costs: Costs, devices: Devices, timeline: Timeline, psg: PSG, slow: Mapping[int, float]) -> list[_Group]:
     """Causes by what is told of them: of one rank and kind, those below one vertex."""
+    named = _named(costs, devices, timeline, psg)
     of_kind: dict[tuple[str, int], list[Cause]] = defaultdict(list)
     kinds = {Why.KERNELS: LATE, Why.GAP: GAP, Why.UNKNOWN: GAP, Why.SKEW: SKEW}
     for cause in costs.lost_s:
@@ -192,18 +173,35 @@ def _groups(costs: Costs, devices: Devices, psg: PSG, slow: Mapping[int, float])
             continue
         placed: dict[int, list[Cause]] = defaultdict(list)
         for cause in causes:
-            placed[int(devices.kinds.vertex[cause[2]]) if cause[2] >= 0 else -1].append(cause)
+            placed[named[cause][0] if cause in named else _vertex_of(cause, devices)].append(cause)
         lost = {vertex: sum(costs.lost_s[cause] for cause in some) for vertex, some in placed.items()}
         if -1 in placed:
             found.append(_Group(kind, rank, -1, placed.pop(-1)))
             del lost[-1]
         for vertex in _places(lost, psg):
             below = [v for v in placed if _is_below(psg, v, vertex)]
-            found.append(_Group(kind, rank, vertex, [cause for v in below for cause in placed.pop(v)]))
+            held = [cause for v in below for cause in placed.pop(v)]
+            lines = {named.get(cause, (-1, -1)) for cause in held}
+            found.append(_Group(kind, rank, vertex, held, lines.pop()[1] if len(lines) == 1 else -1))
         rest = [cause for some in placed.values() for cause in some]
         if rest:
             found.append(_Group(kind, rank, 0, rest))
     return found
+
+
+def _vertex_of(cause: Cause, devices: Devices) -> int:
+    return int(devices.kinds.vertex[cause[2]]) if cause[2] >= 0 else -1
+
+
+def _named(costs: Costs, devices: Devices, timeline: Timeline, psg: PSG) -> dict[Cause, tuple[int, int]]:
+    """Vertex and line of the calls of helpers, of what hosts do in these: the line that is named for late ranks."""
+    hosts = [cause for cause in costs.lost_s if cause[0] is Why.GAP and _vertex_of(cause, devices) > 0]
+    excess = []
+    for cause in hosts:
+        vertex = _vertex_of(cause, devices)
+        excess.append(Excess(vertex, psg[vertex].place.line, cause[1], costs.lost_s[cause]))
+    found = zip(hosts, excess, roll_up(excess, timeline, psg), strict=True)
+    return {cause: place for cause, before, place in found if place != before[:2]}
 
 
 def _places(lost: Mapping[int, float], psg: PSG) -> list[int]:
@@ -236,43 +234,44 @@ def _is_below(psg: PSG, vertex: int, above: int) -> bool:
 
 
 def _finding(
-    kind: str, vertex: int, told: list[_Group], costs: Costs, psg: PSG, lost_s: float, waited_s: float
+    kind: str, at: tuple[int, int], told: list[_Group], costs: Costs, psg: PSG, lost_s: float, waited_s: float
 ) -> Finding:
+    vertex, line = at
     here = psg[max(vertex, 0)]
     place = here.place
     named = vertex > 0
-    finding = Finding(
+    first, last = (line, line) if line > 0 else (place.line, place.end_line)
+    return Finding(
         kind,
         vertex if named else -1,
         place.file if named else "",
-        place.line if named else 0,
-        place.end_line if named else 0,
+        first if named else 0,
+        last if named else 0,
         (psg.function_of(vertex) or place.name) if named else "",
         here.kind.value,
         sorted({group.rank for group in told}),
         float(lost_s),
         float(lost_s / waited_s) if waited_s > 0.0 else 0.0,
         0.0,
+        evidence=Evidence(callers=callers(vertex, psg) if named else None),
     )
-    if named:
-        finding.evidence["callers"] = callers(vertex, psg)
-    return finding
 
 
-def _in_module(finding: Finding, told: list[_Group], costs: Costs, devices: Devices, own: Forwards) -> None:
-    """Name the ``forward`` of the module in which most is lost, if it is among those of the program's ``own``: it is
-    nearer to the cause than the line that calls the model."""
+def _in_module(finding: Finding, told: list[_Group], costs: Costs, devices: Devices, own: Forwards) -> Finding:
+    """A finding with the module in which most is lost, and at the ``forward`` of that, if it is among those of the
+    program's ``own``: it is nearer to the cause than the line that calls the model."""
     lost: dict[tuple[str, str, str] | None, float] = defaultdict(float)
     for cause in (cause for group in told for cause in group.causes):
         lost[devices.kinds.module(cause[2]) if cause[2] >= 0 else None] += costs.lost_s[cause]
     module = max(lost, key=lambda one: lost[one])
     if module is None or lost[module] < _KEPT * sum(lost.values()):
-        return
-    finding.evidence["module"], finding.evidence["module_class"] = module[1], module[2]
+        return finding
+    finding = replace(finding, evidence=replace(finding.evidence, inner=InnerModule(module[1], module[2])))
     place = next((own[around] for around in _around(module, own)), None)
-    if place is not None:
-        finding.file, finding.line, finding.end_line = place.file, place.line, place.end_line
-        finding.function = f"{place.name.rpartition('.')[2]}.forward"
+    if place is None:
+        return finding
+    function = f"{place.name.rpartition('.')[2]}.forward"
+    return replace(finding, file=place.file, line=place.line, end_line=place.end_line, function=function)
 
 
 def _around(module: tuple[str, str, str], own: Forwards) -> Iterator[tuple[str, str, str]]:
@@ -286,22 +285,22 @@ def _around(module: tuple[str, str, str], own: Forwards) -> Iterator[tuple[str, 
 
 
 def _evidence(
-    kind: str,
+    finding: Finding,
     told: list[_Group],
     costs: Costs,
     devices: Devices,
     meetings: dict[int, Meeting],
     slow: Mapping[int, float],
-) -> dict[str, object]:
-    """What speaks for a finding."""
+) -> Evidence:
+    """What speaks for a finding, with what is known of it already."""
+    kind = finding.kind
     causes = [cause for group in told for cause in group.causes]
     ranks = len({group.rank for group in told})
     did = [(devices.weight_of(cause[1], did.number), did) for cause in causes for did in costs.did[cause].values()]
-    found: dict[str, object] = {
-        "seconds_here": sum(weight * one.here_s for weight, one in did) / ranks,
-        "seconds_others": sum(weight * one.others_s for weight, one in did) / ranks,
-        "operations": len({instance for cause in causes for instance in costs.shares[cause]}),
-    }
+    time = DeviceTime(operations=len({instance for cause in causes for instance in costs.shares[cause]}))
+    if devices.marked:
+        marked, steps = len(devices.stands_for), round(sum(devices.stands_for.values()))
+        time = replace(time, marked_steps=marked, steps=steps)
     if kind == SKEW:
         # Of steps that were marked each begins anew; else later operations only have what is left of the first one's.
         met = {i: part for cause in causes for i, part in costs.shares[cause].items()}
@@ -310,27 +309,24 @@ def _evidence(
         late = [(_late_s(meetings[i]), _late_s(meetings[i]) * met[i]) for i in those]
         whole = sum(weight for _, weight in late)
         late_s = sum(seconds * weight for seconds, weight in late) / whole if whole > 0.0 else 0.0
-        found = {"late_s": late_s, "operations": found["operations"]}
-    if devices.marked:
-        found["marked_steps"], found["steps"] = len(devices.stands_for), round(sum(devices.stands_for.values()))
-    if kind == SKEW:
-        return found
+        return replace(finding.evidence, device=replace(time, late_s=late_s))
+    place = PlaceTime(
+        seconds_here=sum(weight * one.here_s for weight, one in did) / ranks,
+        seconds_others=sum(weight * one.others_s for weight, one in did) / ranks,
+    )
     most = sorted(causes, key=lambda cause: -costs.lost_s[cause])
     names = list(dict.fromkeys(short(devices.kinds.text(cause[2])) for cause in most if cause[2] >= 0))
     if kind == LATE:
-        found["kernels"] = names[:3]
-        found["kernel"] = names[0] if names else ""
+        time = replace(time, kernels=names[:3], kernel=names[0] if names else "")
         if slow:
-            found["slowdown"] = max(slow.values())
-            found["slower"] = f"{max(slow.values()):.2f} times"
+            time = replace(time, slowdown=max(slow.values()), slower=f"{max(slow.values()):.2f} times")
         elif different := difference(causes, costs, devices):
-            found["different"], found["work"] = different.reason.name.lower(), different.text
-        return found
-    found["host"] = names[:3]
-    if names:
-        found["doing"] = names[0]
-        found["cause"] = _host_cause(told, most, costs, devices, meetings)
-    return found
+            time = replace(time, different=different.reason.name.lower(), work=different.text)
+    else:
+        time = replace(time, host=names[:3])
+        if names:
+            time = replace(time, doing=names[0], cause=_host_cause(told, most, costs, devices, meetings))
+    return replace(finding.evidence, place=place, device=time)
 
 
 def _late_s(meeting: Meeting) -> float:
@@ -342,18 +338,6 @@ def short(name: str) -> str:
     """The name of a kernel without its result, parameters and arguments of templates."""
     bare = name.removeprefix("void ").replace("(anonymous namespace)::", "")
     return re.split(r"[<(]", bare, maxsplit=1)[0] if "::" in bare or bare != name else name
-
-
-def _advice(finding: Finding) -> str:
-    """What to do about a finding."""
-    if finding.evidence.get("slowdown"):
-        return ADVICE_SLOW
-    if different := finding.evidence.get("different"):
-        return Reason[str(different).upper()].value
-    cause = finding.evidence.get("cause")
-    if cause == LAUNCH_BOUND:
-        return ADVICE_LAUNCH_BOUND
-    return next((advice for word, _, advice in HOST_CAUSES if word == cause), BY_NAME[finding.kind].advice)
 
 
 def _host_cause(

@@ -10,7 +10,7 @@ from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.rollup.candidates import CodeLocation
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.runs.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.runs.scaling.disturbed import off_alike
 from scalana.detectors.runs.scaling.loss import ERRATIC, FLOOR, group_rows, targets_of
@@ -111,7 +111,7 @@ def compare(before: RunCosts, after: RunCosts, analyses: tuple[Analysis, Analysi
     ranks = table.ranks
     per_rank = table.cost_s / ranks
     delta = per_rank[:, AFTER] - per_rank[:, BEFORE]
-    grouped = group_rows(table, np.abs(delta), after.psg, by_caller=True)
+    grouped = group_rows(table, np.abs(delta), analyses[AFTER].ppg.timeline, after.psg, by_caller=True)
     groups = [(after.psg, code_location, rows, "") for code_location, rows in grouped.items()]
     groups += _gone(table)
     matched = align(after.psg, before.psg)
@@ -249,16 +249,15 @@ def _warnings(table: CostTable) -> list[str]:
     warnings = [*before.lacks, *after.lacks]
     if before.ranks != after.ranks:
         warnings.append(
-            f"the runs are of {before.ranks} and {after.ranks} ranks: seconds are those of an average rank; "
-            "scalana scaling tells what is lost by size"
+            f"the runs have {before.ranks} and {after.ranks} ranks: seconds are those of an average rank; scalana "
+            "scaling shows the loss by size"
         )
     if _shared(table) < HARDLY:
-        warnings.append("the runs have hardly a place in common: are they of the same program?")
+        warnings.append("the runs share hardly any code: are they of the same program?")
     if before.ranks == after.ranks and (change := _everywhere(table)):
         direction = "longer" if change > 0.0 else "shorter"
         warnings.append(
-            f"most work took {abs(change):.0%} {direction}, wherever it is done: the machine may have been in another "
-            "state"
+            f"most work took {abs(change):.0%} {direction} everywhere: the machine may have been in another state"
         )
     return warnings
 

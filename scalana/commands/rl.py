@@ -14,14 +14,13 @@ from scalana.errors import CommandError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
-    from scalana.detectors.rl.account import RLAccount
 
 PICTURE = "rl-step.svg"
 """In the run folder."""
 
 
 class RlCommand:
-    """Where the process time of reinforcement learning goes."""
+    """Show where reinforcement learning spends its process time."""
 
     example = """\
 examples:
@@ -32,55 +31,59 @@ examples:
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("action", choices=("report",), help="report: causes, findings, what if, and a picture")
+        parser.add_argument("action", choices=("report",), help="report: causes, findings, predictions, and a picture")
         parser.add_argument("folder", metavar="DIR", help="run folder, made by scalana run")
-        parser.add_argument("--format", choices=("text", "json"), default="text", help="of the report (default: text)")
         parser.add_argument(
-            "--svg", metavar="FILE", help=f"picture of the step in which most is waited (default: DIR/{PICTURE})"
+            "--format", choices=("text", "json"), default="text", help="format of the report (default: text)"
         )
-        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
+        parser.add_argument(
+            "--svg", metavar="FILE", help=f"picture of the step with the most waiting (default: DIR/{PICTURE})"
+        )
+        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Analyse the run, print the section and its findings, and draw a step."""
         from scalana import api
         from scalana.detectors.rl.account import RLAccount
         from scalana.detectors.rl.detector import SECTION
-        from scalana.report import rl, rl_svg
+        from scalana.report.pictures import rl_svg
+        from scalana.report.topics import rl
 
         with told(args.folder):
             analysis = api.analyze(args.folder).analysis
         account = analysis.sections.get(SECTION)
         if not isinstance(account, RLAccount):
             raise CommandError(
-                f"{args.folder}: no phases of reinforcement learning were recorded on all ranks; name them by "
+                f"{args.folder}: no reinforcement learning phases were recorded on all ranks; name them with "
                 "scalana.rl.phase (docs/rl.md)"
             )
         if args.format == "json":
-            text = json.dumps(rl.document(account, analysis), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+            text = json.dumps(rl.entry(account), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         else:
-            text = _text(analysis, account, args.output is None)
+            text = _text(analysis, args.output is None)
         console.deliver(text, args.output)
         if account.picture is not None:
             _draw(rl_svg.svg(account.picture, analysis.ppg.run.names), args.svg, args.folder)
         return 0
 
 
-def _text(analysis: Analysis, account: RLAccount, printed: bool) -> str:
+def _text(analysis: Analysis, printed: bool) -> str:
     """The section and the findings that belong to it."""
     from scalana.detectors.rl.causes import CAUSES
-    from scalana.report import rl
-    from scalana.report.document import by_loss
-    from scalana.report.finding_text import finding_block
-    from scalana.report.paint import Paint
+    from scalana.report.findings.cause import cause_of
+    from scalana.report.findings.order import by_loss
+    from scalana.report.text import findings
+    from scalana.report.text.page import joined
+    from scalana.report.text.paint import Paint
+    from scalana.report.text.sections import section_lines
+    from scalana.report.topics import rl
 
     width = console.width(sys.stdout) if printed else 100
     paint = Paint(printed and console.wants_color(sys.stdout))
     kinds = {cause.kind for cause in CAUSES if cause.kind}
-    blocks = [rl.text(account, analysis, width, paint)]
-    findings = [each for each in by_loss(analysis.findings) if each.kind in kinds]
-    run = analysis.ppg.run
-    blocks += [finding_block(number, each, run, width, paint) for number, each in enumerate(findings, 1)]
-    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+    causes = [cause_of(each, analysis.ppg.run) for each in by_loss(analysis.findings) if each.kind in kinds]
+    blocks = [section_lines(section, width, paint) for section in rl.sections(analysis)]
+    return joined([*blocks, *(findings.block(number, cause, width, paint) for number, cause in enumerate(causes, 1))])
 
 
 def _draw(picture: str, wanted: str | None, folder: str) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 from scalana.export.lanes import layers
 from scalana.graphs.metrics import own_first
 from scalana.report import names
-from scalana.report.claims import claim
-from scalana.report.document import by_loss
+from scalana.report.findings.claims import claim
+from scalana.report.findings.order import by_loss
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.record.format import SPAN_TYPES
 from scalana.version import __version__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from scalana.report.document import document
+from scalana.report.data import document
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis

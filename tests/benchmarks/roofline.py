@@ -23,8 +23,9 @@ sys.path.insert(0, str(ROOT))
 import scalana  # noqa: E402
 from scalana.detectors.when.module_work import WAYS  # noqa: E402
 from scalana.detectors.when.roofline import Roofline  # noqa: E402
-from scalana.report import roofline  # noqa: E402
-from scalana.report.paint import Paint  # noqa: E402
+from scalana.report.text.paint import Paint  # noqa: E402
+from scalana.report.text.sections import section_lines  # noqa: E402
+from scalana.report.topics import roofline  # noqa: E402
 
 PLANTED = {"double": "layers.2.mlp.down", "strided": "layers.2.mlp", "heads": "layers.2.attention"}
 SOUND = ("experts", "residual")
@@ -70,7 +71,8 @@ def main() -> None:
                 continue
             most = roofline.gains(analysis.roofline)[0]
             print(f"{plant}: {most.name}{', named' if most.name == PLANTED[plant] else ''}")
-            print("\n".join(roofline.block(analysis, 100, Paint(False))))
+            for section in roofline.sections(analysis):
+                print("\n".join(section_lines(section, 100, Paint(False))))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scalana.report.psg_text import render, render_psg
+from scalana.report.structure.psg_text import render, render_psg
 from tests.frontend.outline import expect, program
 
 SOURCE = """\

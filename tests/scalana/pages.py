@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from html.parser import HTMLParser
 
+from scalana.report.document.sections import Section
 from scalana.report.html import markup
+from scalana.report.html.sections import sections_markup
 
 LARGEST = 2_000_000
 """Characters that a page may have."""
@@ -69,3 +72,8 @@ def well_formed(text: str) -> Page:
     ids = [attributes["id"] for _, attributes in seen.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     return seen
+
+
+def drawn(sections: Sequence[Section]) -> Page:
+    """The part of a page that shows some sections."""
+    return well_formed("\n".join(sections_markup(sections)))

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from scalana.detectors.runs.diff import Change
-from scalana.report.diff_text import _changes
-from scalana.report.paint import Paint
+from scalana.report.compare.diff_text import _changes
+from scalana.report.text.paint import Paint
 
 
 def change(line: int, caller: str, only: str = "") -> Change:

@@ -8,9 +8,14 @@ from types import ModuleType
 import pytest
 
 from scalana.graphs.readers.processes import process_names
-from scalana.report import names, paint
+from scalana.report import names
+from scalana.report.html import drawing, markup
+from scalana.report.text import paint
+from scalana.report.topics import over_time, ranks
 
 
-@pytest.mark.parametrize("module", [names, paint, process_names], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [names, paint, process_names, markup, drawing, over_time, ranks], ids=lambda module: module.__name__
+)
 def test_examples(module: ModuleType) -> None:
     assert doctest.testmod(module).failed == 0

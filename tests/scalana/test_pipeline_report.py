@@ -19,11 +19,13 @@ from scalana.detectors.pipeline.measured.replayable import Between
 from scalana.detectors.pipeline.model.lowering import ENGINES
 from scalana.detectors.pipeline.model.schedules import BY_NAME
 from scalana.graphs.run_info import RunInfo
-from scalana.report import names, pipeline_svg, pipeline_text, pipeline_timeline
-from scalana.report.html import accounts
-from scalana.report.paint import Paint
+from scalana.report import names
+from scalana.report.pictures import pipeline_svg
+from scalana.report.text.paint import Paint
+from scalana.report.text.sections import section_lines
+from scalana.report.topics import pipeline as topic
 from tests.detectors.pipeline.examples import rows_of, uniform
-from tests.scalana.pages import well_formed
+from tests.scalana.pages import drawn
 
 MS = 1e-3
 SVG = "{http://www.w3.org/2000/svg}"
@@ -46,10 +48,15 @@ def analysis(*pipelines: Pipeline) -> Any:
     return SimpleNamespace(sections={"pipeline": list(pipelines)}, ppg=SimpleNamespace(run=run))
 
 
+def text_of(one: Pipeline, width: int) -> list[str]:
+    (section,) = topic.sections(analysis(one))
+    return section_lines(section, width, Paint(False))
+
+
 @pytest.mark.parametrize("width", [60, 100])
 def test_the_text_says_where_a_step_goes_and_what_helps(width: int) -> None:
     one = pipeline()
-    lines = pipeline_text.text([one], analysis(one), width, Paint(False))
+    lines = text_of(one, width)
     text = "\n".join(lines)
     assert all(len(line) <= width for line in lines)
     assert "torch 1F1B" in text and "stage 3 on rank 7" in text
@@ -59,12 +66,12 @@ def test_the_text_says_where_a_step_goes_and_what_helps(width: int) -> None:
 def test_of_a_replay_that_is_far_off_nothing_is_predicted() -> None:
     one = pipeline()
     object.__setattr__(one.diagnosis.attribution, "replay_s", 2 * one.diagnosis.attribution.step_s)
-    text = "\n".join(pipeline_text.text([one], analysis(one), 100, Paint(False)))
+    text = "\n".join(text_of(one, 100))
     assert "nothing is predicted" in text and "what if" not in text
 
 
 def test_json_has_an_entry_a_pipeline_and_shares_that_add_up() -> None:
-    entries = pipeline_text.document([pipeline(), pipeline(slow=None)], analysis())
+    entries = topic.entries(analysis(pipeline(), pipeline(slow=None)))["pipeline"]
     json.dumps(entries, allow_nan=False)
     assert [entry["ranks"] for entry in entries] == [[4, 5, 6, 7]] * 2
     for entry in entries:
@@ -75,8 +82,8 @@ def test_json_has_an_entry_a_pipeline_and_shares_that_add_up() -> None:
 @pytest.mark.parametrize("ranks", [4, 16])
 def test_the_picture_has_a_box_an_action(ranks: int) -> None:
     one = pipeline(ranks)
-    svg = pipeline_timeline.timeline(analysis(one))
-    assert svg is not None and svg == pipeline_timeline.timeline(analysis(one))
+    svg = topic.timeline(analysis(one))
+    assert svg is not None and svg == topic.timeline(analysis(one))
     titles = [title.text or "" for title in ElementTree.fromstring(svg).iter(f"{SVG}title")]
     assert sum(title.startswith(("forward", "backward")) for title in titles) == ranks * 2 * ranks * 2
     assert any(title.endswith("for stage 3") for title in titles)
@@ -85,17 +92,17 @@ def test_the_picture_has_a_box_an_action(ranks: int) -> None:
 
 def test_the_page_has_a_bar_that_adds_up_and_the_picture() -> None:
     one = pipeline()
-    seen = well_formed(accounts.section_of("pipeline", analysis(one, pipeline(slow=None))))
+    seen = drawn(topic.sections(analysis(one, pipeline(slow=None))))
     assert sum(seen.widths()) == pytest.approx(200, abs=0.5)
     assert "← stage 3 on rank 7" in seen.text and "forwards and backwards, average rank" in seen.text
     assert [tag for tag, _ in seen.elements].count("svg") == 1
-    for share in pipeline_text.shares(one, RunInfo(ranks=8).names):
-        assert names.seconds(share.part * one.diagnosis.attribution.step_s) in seen.text
+    for share in topic.shares(one, RunInfo(ranks=8).names):
+        assert names.seconds(share.seconds) in seen.text
 
 
 def test_without_a_pipeline_there_is_no_picture() -> None:
     nothing: Any = SimpleNamespace(sections={})
-    assert pipeline_timeline.timeline(nothing) is None
+    assert topic.timeline(nothing) is None
 
 
 def test_names_are_escaped() -> None:

@@ -12,8 +12,8 @@ from scalana.detectors.device.account import DeviceAccount
 from scalana.detectors.rl.account import NOBODY, Bar, RLAccount, StepPicture
 from scalana.graphs.run_info import RunInfo
 from scalana.report import names
-from scalana.report.html import accounts
-from tests.scalana.pages import well_formed
+from scalana.report.topics import device, rl
+from tests.scalana.pages import drawn
 
 
 def analysis(name: str, account: object) -> Any:
@@ -21,7 +21,7 @@ def analysis(name: str, account: object) -> Any:
 
 
 def loop(bars: int = 4) -> RLAccount:
-    drawn = [Bar(number % 2, 0.1 * number, 0.1 * number + 0.1, "generation", False) for number in range(bars)]
+    made = [Bar(number % 2, 0.1 * number, 0.1 * number + 0.1, "generation", False) for number in range(bars)]
     return RLAccount(
         framework="trl",
         roles={"trainer": [0, 1]},
@@ -34,12 +34,12 @@ def loop(bars: int = 4) -> RLAccount:
         floor_s=float("nan"),
         sequence_s=float("nan"),
         tail=float("nan"),
-        picture=StepPicture(1, 3.0, drawn),
+        picture=StepPicture(1, 3.0, made),
     )
 
 
 def test_reinforcement_learning_has_its_causes_its_steps_and_its_picture() -> None:
-    seen = well_formed(accounts.section_of("rl", analysis("rl", loop())))
+    seen = drawn(rl.sections(analysis("rl", loop())))
     assert sum(seen.widths()) == pytest.approx(100, abs=0.1)
     assert "trl 2 steps of 2.00 s" in seen.text
     assert f"waiting: <long> tail {names.percent(3 / 8)} 1.50 s rank 1" in seen.text
@@ -47,12 +47,12 @@ def test_reinforcement_learning_has_its_causes_its_steps_and_its_picture() -> No
 
 
 def test_a_picture_that_is_too_large_is_left_out() -> None:
-    seen = well_formed(accounts.section_of("rl", analysis("rl", loop(8000))))
+    seen = drawn(rl.sections(analysis("rl", loop(8000))))
     assert "too large for this page" in seen.text and "svg" not in [tag for tag, _ in seen.elements]
 
 
 def test_devices_have_a_bar_that_adds_up() -> None:
     account = DeviceAccount(10.0, 5.0, 2.0, 1.0, 2.0, 1.0, [0, 1], [(1, "stream <7>", 3.0, 12)])
-    seen = well_formed(accounts.section_of("device", analysis("device", account)))
+    seen = drawn(device.sections(analysis("device", account)))
     assert seen.widths() == pytest.approx([50.0, 20.0, 10.0, 20.0])
     assert "waiting for other ranks 20 % 2.00 s" in seen.text and "stream <7> of rank 1 3.00 s" in seen.text

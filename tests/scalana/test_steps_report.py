@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import numpy as np
 import pytest
 
 import scalana
+from scalana.detectors.evidence import Evidence, InSteps, LostByPhase
 from scalana.detectors.when.regions import RegionTime
 from scalana.graphs.steps.periods import Periods
-from scalana.report import names, steps, text
+from scalana.report import names, text
+from scalana.report.findings import over_steps
+from scalana.report.topics import steps
 from tests.needs import torch_or_skip
 from tests.runtime import jobs
 from tests.scalana.command import command
@@ -81,9 +85,9 @@ def test_some_steps_alone(folder: Path, option: str, count: int) -> None:
     ("option", "code", "message"),
     [
         ("--step=40", 1, "this run has no step 40: it has steps 0 to 39"),
-        ("--step=0", 1, "it is not known where step 0 begins: take later ones, it has steps 0 to 39"),
-        ("--steps=20:10", 2, "'20:10' is no range of steps"),
-        ("--steps=some", 2, "give the first and the last, as in 20:29"),
+        ("--step=0", 1, "the begin of step 0 is unknown: choose later steps, it has steps 0 to 39"),
+        ("--steps=20:10", 2, "'20:10' is not a range of steps"),
+        ("--steps=some", 2, "give the first and the last, such as 20:29"),
     ],
 )
 def test_steps_that_are_not_there(folder: Path, option: str, code: int, message: str) -> None:
@@ -96,7 +100,8 @@ def test_a_run_without_steps_is_shown_as_ever(tmp_path: Path) -> None:
     page = text.render(analysis)
     for word in ("start-up", "step", "Regions", "It happens"):
         assert word not in page.replace("for batch in loader", "")
-    assert steps.summary(analysis) is None and steps.head(analysis, 100) == steps.slow(analysis, 100) == []
+    assert steps.summary(analysis) is None and steps.sections(analysis) == []
+    assert steps.in_words(analysis) == steps.slow_in_words(analysis) == ""
 
 
 def test_regions_are_a_table(tmp_path: Path) -> None:
@@ -108,7 +113,7 @@ def test_regions_are_a_table(tmp_path: Path) -> None:
         RegionTime(("input",), 40, seconds, np.array([0.0, 1.0, 0.0, 1.0]), none),
         RegionTime(("input", "augment"), 400, seconds / 2, np.zeros(4), none),
     ]
-    analysis.findings[0].evidence["region"] = "input/augment"
+    analysis.findings = [replace(analysis.findings[0], evidence=Evidence(region="input/augment"))]
     page = text.render(analysis)
     rows = [" ".join(line.split()) for line in page.splitlines()]
     assert "1.00 2.50 8.00 0.50 40 input" in rows and "0.50 1.25 4.00 · 400 augment" in rows
@@ -122,14 +127,17 @@ def test_regions_are_a_table(tmp_path: Path) -> None:
 
 def test_when(tmp_path: Path) -> None:
     (finding,) = late_rank(tmp_path).findings
-    assert steps.when(finding) == ""
-    phases = {"startup_s": 1.0, "steady_s": 8.0, "end_s": 0.0}
-    finding.evidence |= {"lost_by_phase": phases, "in_steps": {"steps": 2, "of": 90, "numbers": [41, 77]}}
-    assert steps.when(finding) == "It happens in steps 41, 77."
-    finding.evidence["in_steps"] = {"steps": 20, "of": 90}
-    assert steps.when(finding) == "It happens mostly in 20 of 90 steps."
-    finding.evidence["lost_by_phase"] = {"startup_s": 9.0, "steady_s": 8.0, "end_s": 0.0}
-    assert steps.when(finding) == "It happens in start-up."
+    assert over_steps.when(finding) == ""
+
+    def when(numbers: InSteps, *phases: float) -> str:
+        return over_steps.when(
+            replace(finding, evidence=Evidence(lost_by_phase=LostByPhase(*phases), in_steps=numbers))
+        )
+
+    assert when(InSteps(2, 90, [41, 77]), 1.0, 8.0, 0.0) == "It happens in steps 41, 77."
+    assert when(InSteps(20, 90), 1.0, 8.0, 0.0) == "It happens mostly in 20 of 90 steps."
+    assert when(InSteps(20, 90), 9.0, 8.0, 0.0) == "It happens in start-up."
+    assert when(InSteps(20, 90), 1.0, 8.0, 9.0) == "It happens after the last step."
 
 
 @pytest.mark.slow

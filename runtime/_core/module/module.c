@@ -415,7 +415,7 @@ static PyMethodDef methods[] = {
      "start(path, rate_hz, budget_bytes, flush_s=1.0, native=True): begin to record into the new file path."},
     {"stop", core_stop, METH_VARARGS, "stop(status=-1): write what is pending and end the record."},
     {"flush", core_flush, METH_VARARGS,
-     "flush(after_ns=0, /): write what is pending, at once or as soon as that was done last so long ago."},
+     "flush(after_ns=0, /): write what is pending; soon, where that was done last less than after_ns ago."},
     {"set_rate", core_set_rate, METH_O, "set_rate(rate_hz): sample this often from now on."},
     {"supported", core_supported, METH_NOARGS, "supported(): whether the frames of this interpreter can be sampled."},
     {"meta", core_meta, METH_VARARGS, "meta(key, value): say something about the process."},

@@ -23,6 +23,8 @@
 
 #define THREAD_STACK ((size_t)512 << 10)
 #define LEAST_SLACK_NS 1000UL
+/* What is written later is written so much later at least: who has more to write by then does it, and nobody wakes up. */
+#define LATER_NS (20 * NS_PER_MS)
 
 /* Samples of native code have times of their own, and waking up costs most of all: fewer ticks do while every thread
  * runs, or rests, all through. After so many steady ticks, or one of the shortest, the next are twice as long; after
@@ -39,6 +41,7 @@ static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake_flusher;
 static bool flush_wanted;
 static uint64_t flush_due_ns, flushed_ns; /* when the next flush is due, 0 for none of its own; when the latest began */
+static uint64_t flusher_wakes_ns; /* when the thread looks again what is due */
 
 static pthread_t sampler_thread, flusher_thread;
 static atomic_bool started, stopping;
@@ -71,9 +74,12 @@ bool sampler_flush_later(uint64_t after_ns)
     bool later = now < flushed_ns + after_ns && atomic_load(&started);
     if (!later) {
         begin_flush(now);
-    } else if (flush_due_ns == 0 || flush_due_ns > flushed_ns + after_ns) {
-        flush_due_ns = flushed_ns + after_ns;
-        pthread_cond_signal(&wake_flusher);
+    } else {
+        uint64_t due = now + (after_ns > LATER_NS ? after_ns : LATER_NS);
+        flush_due_ns = flush_due_ns == 0 || flush_due_ns > due ? due : flush_due_ns;
+        if (flusher_wakes_ns > flush_due_ns) {
+            pthread_cond_signal(&wake_flusher);
+        }
     }
     pthread_mutex_unlock(&wake_lock);
     return later;
@@ -100,9 +106,13 @@ static void *flusher_main(void *unused)
             pthread_mutex_lock(&wake_lock);
         } else if (flush_due_ns != 0) {
             struct timespec due = time_of(flush_due_ns);
+            flusher_wakes_ns = flush_due_ns;
             pthread_cond_timedwait(&wake_flusher, &wake_lock, &due);
+            flusher_wakes_ns = 0;
         } else {
+            flusher_wakes_ns = UINT64_MAX;
             pthread_cond_wait(&wake_flusher, &wake_lock);
+            flusher_wakes_ns = 0;
         }
     }
     pthread_mutex_unlock(&wake_lock);

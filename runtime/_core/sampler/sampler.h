@@ -16,8 +16,8 @@ void sampler_set_native(const sampler_native *source);
 int sampler_start(double rate_hz, double flush_s, bool python);
 /* Samples this often from the next tick on. */
 void sampler_set_rate(double rate_hz);
-/* Has what is pending written, as soon as that was done last `after_ns` ago. False when it is that long ago: the caller
- * writes it now. */
+/* Has what is pending written soon, where that was done last less than `after_ns` ago. False where it is longer ago: the
+ * caller writes it now. */
 bool sampler_flush_later(uint64_t after_ns);
 /* Ends the thread after a last look at threads that are held. No-op when there is none. */
 void sampler_stop(void);

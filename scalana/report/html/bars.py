@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from scalana.report import names
-from scalana.report.html.markup import Markup, element, join
+from scalana.report.html.markup import Markup, element, join, lines
+
+if TYPE_CHECKING:
+    from scalana.report.document.pictures import Bars
 
 PALETTE = tuple("green amber red blue gray teal violet brown pink olive navy lime rust plum".split())
 """Classes of the style sheet, each a colour with a pattern of its own."""
@@ -56,3 +60,17 @@ def legend(parts: Sequence[Part], whole_s: float) -> Markup:
         if whole_s > 0 and abs(part.seconds) >= LEAST * whole_s
     ]
     return element("ul", *rows, class_="legend")
+
+
+def bars_markup(bars: Bars) -> Markup:
+    """The caption, and a bar a row."""
+    rows = []
+    for row in bars.rows:
+        parts = [
+            Part(name, seconds, style) for name, seconds, style in zip(bars.names, row.seconds, PALETTE, strict=False)
+        ]
+        kind, mark = ("who late", "▸ ") if row.is_marked else ("who", "")
+        who = element("span", f"{mark}{row.name}", class_=kind)
+        cells = who, bar(parts, bars.whole_s, row.name), element("span", row.note, class_="num")
+        rows.append(element("div", *cells, class_="rank"))
+    return lines(element("p", bars.caption, class_="soft"), element("div", lines(*rows), class_="ranks"))

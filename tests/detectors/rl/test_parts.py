@@ -18,8 +18,10 @@ from scalana.detectors.rl.phases import TABLE, Doing, doing_of
 from scalana.detectors.rl.remedies import expected
 from scalana.detectors.rl.requests import made_by, serving, that_serve
 from scalana.detectors.rl.steps_in_part import part_of_loop
-from scalana.report import rl
-from scalana.report.rl_svg import svg
+from scalana.report.pictures.rl_svg import svg
+from scalana.report.text.paint import Paint
+from scalana.report.text.sections import part_lines
+from scalana.report.topics import rl
 
 from ...tools.rl_job import Plan
 
@@ -278,10 +280,10 @@ def test_changes_that_would_bring_nothing_are_told_together() -> None:
         Prediction("faster-verifier", "a faster verifier", 1.998, 0.0),
         Prediction("partial", "partial rollout", 2.0, 0.5),
     ]
-    told = rl.tables(account, 80, lambda text, style: text)
+    told = [line for part in rl.changes(account) for line in part_lines(part, 80, Paint(False))]
     assert told[-3] == "  No step would be faster with: longest first; a faster verifier."
     assert " ".join(told[-2:]).split()[-2:] == ["partial", "rollout."] and "50 % or more off" in told[-2]
     assert told[-5].endswith("what if (the recorded steps, replayed)")
     assert told[-4].split()[-4:] == ["%", "answers", "are", "cut"] and "1.25x" in told[-4]
     account.what_if = account.what_if[1:3]
-    assert rl.tables(account, 80, lambda text, style: text)[-2:] == ["", told[-3]]
+    assert [line for part in rl.changes(account) for line in part_lines(part, 80, Paint(False))] == [told[-3]]

@@ -60,7 +60,7 @@ class Program:
         waits = find_waits(timeline)
         table = blame(timeline, waits, same_work(timeline, self.psg))
         found = detect(timeline, self.psg, Waiting(waits, table, prepare(timeline), find_task_farms(timeline)))
-        return [(f.line, f.function, f.ranks, f.evidence.get("leaf")) for f in found]
+        return [(f.line, f.function, f.ranks, f.evidence.as_dict().get("leaf")) for f in found]
 
 
 def leaf(function: str, line: int, calls: int) -> dict[str, object]:
@@ -143,6 +143,24 @@ def waits_longer(step: int, rank: int) -> dict[str, float]:
 def test_a_wrapper_in_a_loop_is_named_by_its_call() -> None:
     assert called_once(2).found(waits_longer) == [(12, "wait", [2], leaf("pause", 31, 1))]
     assert called_once(2, added=True).found(waits_longer) == [(12, "wait", [2], leaf("pause", 31, 1))]
+
+
+def test_a_wrapper_that_nobody_else_runs_is_the_cause_itself() -> None:
+    def alone(step: int, rank: int) -> dict[str, float]:
+        return {"test": 2.0, **({"pause": 40.0} if rank == 2 else {})}
+
+    assert called_once(2).found(alone) == [(31, "pause", [2], None)]
+
+
+def test_a_function_that_a_name_may_stand_for_and_that_never_ran_is_no_choice() -> None:
+    """``helper(...)`` in two functions, where the source has two functions that it may be."""
+    program = shared()
+    for site in (12, 22):
+        caller = next(v.parent for v in program.psg.vertices if v.site is not None and v.site.line == site)
+        program.function("spin", 50, caller, site)
+        sites = [v for v in program.psg.vertices if v.parent == caller and v.site is not None]
+        program.psg.vertices[sites[1].index] = replace(sites[1], site=sites[0].site)
+    assert program.found(more_repairs) == [(22, "repair", [2], leaf("pause", 31, 2))]
 
 
 def test_no_wrapper_is_what_is_long_or_run_once_or_one_of_many_methods() -> None:

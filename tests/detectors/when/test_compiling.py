@@ -7,7 +7,7 @@ import pytest
 
 from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.spans.span_columns import Spans
-from scalana.report.finding_text import compiling
+from scalana.report.findings.sentences import compiling
 from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
 from tests.detectors.when import late_work
 from tests.detectors.when.late_work import LATE, RANKS, STEPS
@@ -51,7 +51,7 @@ def first_finding(late):
 def test_compiling_is_told_with_how_often_and_how_long() -> None:
     found = first_finding("run")
     seconds = pytest.approx(STEPS * late_work.LATE_S, rel=1e-6)
-    assert found.evidence["compiling"] == {
+    assert found.evidence.as_dict()["compiling"] == {
         "seconds": seconds,
         "compilations": STEPS,
         "again": STEPS - 1,
@@ -66,4 +66,4 @@ def test_compiling_is_told_with_how_often_and_how_long() -> None:
 
 def test_computing_beside_compiling_is_not_compiling() -> None:
     found = first_finding("other")
-    assert "compiling" not in found.evidence and compiling(found) == "" and "mark_dynamic" not in found.advice
+    assert "compiling" not in found.evidence.as_dict() and compiling(found) == "" and "mark_dynamic" not in found.advice

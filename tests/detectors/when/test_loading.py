@@ -6,7 +6,7 @@ import numpy as np
 
 from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.spans.span_columns import Spans
-from scalana.report.finding_text import loading
+from scalana.report.findings.sentences import loading
 from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
 from tests.detectors.when import late_work
 from tests.detectors.when.late_work import RANKS
@@ -40,7 +40,7 @@ def first_finding(late, workers=0):
 
 def test_a_late_loader_is_told_with_what_loaders_offer() -> None:
     found = first_finding("load")
-    assert found.evidence["loading"] == {"dataset": "Pages", "workers": 0}
+    assert found.evidence.as_dict()["loading"] == {"dataset": "Pages", "workers": 0}
     assert "num_workers" in found.advice
     assert loading(found) == "It lies in waiting for data from a loader of Pages, which has no worker processes."
     assert "prefetch_factor" in first_finding("load", workers=2).advice
@@ -48,4 +48,4 @@ def test_a_late_loader_is_told_with_what_loaders_offer() -> None:
 
 def test_computing_beside_a_loader_is_not_loading() -> None:
     found = first_finding("compute")
-    assert "loading" not in found.evidence and loading(found) == "" and "num_workers" not in found.advice
+    assert "loading" not in found.evidence.as_dict() and loading(found) == "" and "num_workers" not in found.advice

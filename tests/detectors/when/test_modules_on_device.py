@@ -12,9 +12,13 @@ import pytest
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.finding import Finding
 from scalana.detectors.run import analyze
-from scalana.detectors.when.module_times import tell_modules
+from scalana.detectors.when.module_times import with_modules
 from scalana.detectors.when.roofline import Ceilings, roofline
-from scalana.report import document, modules, text
+from scalana.report import data, text
+from scalana.report.findings.inside import in_module
+from scalana.report.text.paint import Paint
+from scalana.report.text.sections import section_lines
+from scalana.report.topics import modules
 from scalana.runtime.chosen_steps import is_chosen
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import LANE_STREAM, SPAN_TYPE
@@ -132,7 +136,7 @@ def run(
 
 
 def told(analysis: Analysis) -> dict[str, Any]:
-    whole = document.document(analysis)
+    whole = data.document(analysis)
     jsonschema.validate(whole, json.loads((ROOT / "docs" / "report.schema.json").read_text()))
     return whole
 
@@ -153,7 +157,7 @@ def test_modules_are_told_with_the_time_of_the_device_and_that_of_the_host_besid
     assert found["", "Net"]["forward_s"]["most"] == pytest.approx(0.060)
     report = text.render(analysis, width=120)
     assert "ms of a step on the device" in report and "starved: of its time on the device" in report
-    lines = [line.split() for line in modules.table(analysis, 120, lambda text, _: text)]
+    lines = [line.split() for line in section_lines(modules.sections(analysis)[0], 120, Paint(False))]
     wrapper, net, layers = (next(line for line in lines if line[-1] == last) for last in (
         "DistributedDataParallel", "Net", "Layer"
     ))  # fmt: skip
@@ -199,9 +203,9 @@ def test_a_finding_of_devices_is_in_what_their_device_takes_longer_for_and_other
     layer = next(number for number, one in enumerate(analysis.modules.modules) if one.name == "layers.1")
     vertex = int(analysis.modules.places[layer][0][0])
     one = Finding(kind, vertex, FILE, 12, 12, "Net.forward", "comp", [SLOW], 1.0, 1.0, 0.0)
-    tell_modules([one], analysis.modules, analysis.ppg)
-    assert (one.where["module"], one.where["direction"]) == (module, slow)
-    found = one.evidence["module_time"]
+    (one,) = with_modules([one], analysis.modules, analysis.ppg)
+    assert (one.where.module, one.where.direction) == (module, slow)
+    found = one.evidence.as_dict()["module_time"]
     assert isinstance(found, dict) and found["on"] == on
     took = {
         "layers.1": {"device": (0.030, 0.010), "host": (0.001, 0.001)},
@@ -210,7 +214,7 @@ def test_a_finding_of_devices_is_in_what_their_device_takes_longer_for_and_other
     assert (found["seconds_here"], found["seconds_others"]) == pytest.approx(took[on])
     beside = found[f"{other}_seconds_here"], found[f"{other}_seconds_others"]
     assert beside == pytest.approx(took[other])
-    assert f"{module} (Layer): {says}" in modules.inside(one)
+    assert f"{module} (Layer): {says}" in in_module(one)
 
 
 def test_work_is_divided_by_the_time_of_the_device(tmp_path: Path) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from scalana.detectors.finding import Finding
-from scalana.detectors.when.module_comparison import tell_work
+from scalana.detectors.evidence import Evidence, ModuleTime
+from scalana.detectors.finding import Finding, Where
+from scalana.detectors.when.module_comparison import with_work
 from scalana.detectors.when.module_work import ModuleWork, with_inside
 from scalana.detectors.when.roofline import Ceilings, Roofline, roofline
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.readers.folder.operators import operator_kind
 from scalana.graphs.spans.modules import Module
-from scalana.report.roofline import compared, gains, reached
+from scalana.report.findings.inside import in_work
+from scalana.report.topics.roofline import gains, reached
 
 CEILINGS = Ceilings({"float32": 100e9, "float64": 50e9, "bfloat16": 10e9}, ((1 << 20, 50e9), (1 << 26, 10e9)))
 MM = "aten::mm", "Float[1000,1000,];Float[1000,1000,];>Float[1000,1000,];"  # 2 GFLOP: 20 ms
@@ -98,8 +101,11 @@ def test_caches_lend_speed_to_what_fits_into_them() -> None:
 
 def finding() -> Finding:
     one = Finding("late-ranks", 0, "a.py", 1, 1, "f", "comp", [1], 1.0, 1.0, 0.0)
-    one.where.update(module="slow", module_class="Slow", direction="forward")
-    one.evidence["module_time"] = {"seconds_here": 0.2, "seconds_others": 0.1}
+    one = replace(
+        one,
+        where=Where(module="slow", module_class="Slow", direction="forward"),
+        evidence=Evidence(module_time=ModuleTime(seconds_here=0.2, seconds_others=0.1, steps=1)),
+    )
     return one
 
 
@@ -116,18 +122,17 @@ def test_why_a_module_is_late_on_a_rank(
     here: list[tuple[int, int, float]], taken_s: float, different: str, says: str
 ) -> None:
     rows = [(2, 0, 0, 1, 0.010), *((2, 1, *row) for row in here)]
-    late = finding()
-    tell_work([late], work(rows, {2: np.array([0.010, taken_s])}, ranks=2))
-    told = late.evidence["module_work"]
-    assert isinstance(told, dict) and told["different"] == different
-    assert says in compared(late)
+    (late,) = with_work([finding()], work(rows, {2: np.array([0.010, taken_s])}, ranks=2))
+    told = late.evidence.module_work
+    assert told is not None and told.different == different
+    assert says in in_work(late)
 
 
 def test_a_module_that_has_no_core_is_told_so() -> None:
-    late, made = finding(), work([(2, 0, 0, 1, 0.010), (2, 1, 0, 1, 0.011)], {2: np.array([0.010, 0.011])}, ranks=2)
+    made = work([(2, 0, 0, 1, 0.010), (2, 1, 0, 1, 0.011)], {2: np.array([0.010, 0.011])}, ranks=2)
     made.stalled_s[2, 0, 1] = 0.050
-    tell_work([late], made)
-    assert "no core there, or sleeps: 50 ms a step, on other ranks 0.0 ms" in compared(late)
+    (late,) = with_work([finding()], made)
+    assert "no core there, or sleeps: 50 ms a step, on other ranks 0.0 ms" in in_work(late)
 
 
 def test_without_a_machine_there_is_no_ceiling() -> None:

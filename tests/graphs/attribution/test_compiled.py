@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from scalana.detectors.evidence import ModuleWorkCompared
 from scalana.detectors.run import analyze
-from scalana.detectors.when.compiled_lines import tell_compiled
+from scalana.detectors.when.compiled_lines import with_compiled
 from scalana.frontend.models.recorded import add_models
 from scalana.graphs.ppg import PPG
 from scalana.graphs.structure.psg import VertexKind
-from scalana.report.compiled import inside, table
-from scalana.report.document import document
-from scalana.report.paint import Paint
+from scalana.report.data import document
+from scalana.report.findings.inside import in_compiled
+from scalana.report.text.paint import Paint
+from scalana.report.text.sections import section_lines
+from scalana.report.topics import compiled
 from scalana.runtime.record.format import SPAN_TYPE
 from scalana.runtime.record.layout import models_file
 from tests.graphs.runs import FILE, LIBRARY, MS, Rank, build, make_ranks
@@ -148,7 +152,7 @@ def test_ranks_with_other_kernels_are_compared_by_the_line(tmp_path: Path) -> No
     (finding,) = analysis.findings
     assert (finding.file, finding.line, finding.ranks) == (FILE, 9, [1])
     assert finding.lost_s == pytest.approx(2 * STEPS * 0.040, rel=0.05)
-    assert finding.evidence["compiled"] == {
+    assert finding.evidence.as_dict()["compiled"] == {
         "file": FILE,
         "line": 9,
         "operators": ["sin"],
@@ -159,9 +163,9 @@ def test_ranks_with_other_kernels_are_compared_by_the_line(tmp_path: Path) -> No
         "module_class": "Smooth",
         "known_by": "writing",
     }
-    assert "compiling" not in finding.evidence
-    assert finding.where["module"] == "smooth" and finding.where["operator"] == "sin"
-    assert inside(finding) == (
+    assert "compiling" not in finding.evidence.as_dict()
+    assert finding.where.module == "smooth" and finding.where.operator == "sin"
+    assert in_compiled(finding) == (
         "It runs compiled, in the forward of module smooth (Smooth): cpp_fused_gelu_sin_0 and 1 more, made of sin; "
         "fused with gelu of line 5."
     )
@@ -173,14 +177,15 @@ def test_kernels_are_not_time_between_operators(tmp_path: Path, different: str, 
     ppg = run(tmp_path, 40.0)
     analysis = analyze(ppg)
     (finding,) = analysis.findings
-    finding.evidence["module_work"] = work = {"different": different}
-    tell_compiled([finding], analysis.compiled, analysis.blame, ppg, None)
-    assert work.get("different") == left
+    work = ModuleWorkCompared(different=different)
+    finding = replace(finding, evidence=replace(finding.evidence, module_work=work))
+    (finding,) = with_compiled([finding], analysis.compiled, analysis.blame, ppg, None)
+    assert finding.evidence.module_work == ModuleWorkCompared(different=left)
 
 
 def test_the_report_has_a_row_for_each_line(tmp_path: Path) -> None:
     analysis = analyze(run(tmp_path, 40.0))
-    text = "\n".join(table(analysis, 100, Paint(False)))
+    text = "\n".join(section_lines(compiled.sections(analysis)[0], 100, Paint(False)))
     assert "ms of a step" in text and "smooth (Smooth)" in text and "fused: sin; with gelu of line 5" in text
     assert "layers.*.norm (LayerNorm)" in text
     first, second = document(analysis)["compiled"]
@@ -199,7 +204,7 @@ def test_lines_that_are_not_known_are_said_to_be(tmp_path: Path) -> None:
     ]
     analysis = analyze(run(tmp_path, wrappers=unknown))
     assert any("torch's cache" in warning for warning in analysis.warnings)
-    assert "a line that is not known" in "\n".join(table(analysis, 100, Paint(False)))
+    assert "a line that is not known" in "\n".join(section_lines(compiled.sections(analysis)[0], 100, Paint(False)))
     assert not any("torchinductor" in vertex.place.file for vertex in analysis.ppg.psg.vertices)
 
 

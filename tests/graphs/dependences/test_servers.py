@@ -11,7 +11,7 @@ from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.when.servers import seconds_of
 from scalana.graphs.dependences.servers import ServerWaits
-from scalana.report.finding_text import asking
+from scalana.report.findings.sentences import asking
 from scalana.runtime.record.format import EVENT_POST
 from tests.graphs.runs import FILE, LINES, Rank, build
 
@@ -56,11 +56,11 @@ def test_a_wait_for_a_server_without_a_record_is_late_at_its_line_and_names_it(t
     finding = analysis.findings[0]
     assert (finding.file, finding.line, who(analysis)) == (FILE, LINES["load"], ["asker"])
     seconds = ROUNDS * ASKED_MS * 1e-3
-    assert finding.evidence["servers"] == {SERVER: pytest.approx(seconds)}
+    assert finding.evidence.as_dict()["servers"] == {SERVER: pytest.approx(seconds)}
     assert finding.lost_s == pytest.approx(seconds)
     assert "without a record: 10.0.0.2:8000" in asking(finding)
     assert "server" in finding.advice
-    assert not [warning for warning in analysis.ppg.run.warnings if "left no record here" in warning]
+    assert not [warning for warning in analysis.ppg.run.warnings if "without a record here" in warning]
     assert analysis.ppg.metrics["comm_s"][:, finding.ranks].sum() == 0.0
 
 
@@ -69,7 +69,7 @@ def test_a_server_with_a_record_is_walked_back_to(tmp_path: Path) -> None:
     assert not len(analysis.ppg.servers)
     finding = analysis.findings[0]
     assert (finding.line, who(analysis)) == (LINES["step"], ["server"])
-    assert "servers" not in finding.evidence
+    assert "servers" not in finding.evidence.as_dict()
 
 
 def test_other_calls_without_an_answer_stay_calls_and_are_told(tmp_path: Path) -> None:

@@ -1,0 +1,127 @@
+"""What is known about a finding besides its seconds: how much slower, how often, on a CPU or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.evidence import CodePlace, CpuSplit, Evidence, LargeTasks, LibraryPlace, PlaceTime
+from scalana.detectors.rollup.callers import callers
+from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.rollup.leaf import leaf_of
+from scalana.detectors.rollup.library_calls import library_place
+from scalana.detectors.rollup.place_time import PlaceSeconds, place_time, times_run
+from scalana.detectors.whatif.changes import IntervalExcess, comparisons_blamed
+from scalana.graphs.arrays.types import BoolArray
+from scalana.graphs.structure.psg import PSG
+from scalana.graphs.timeline import Timeline
+
+FAR_MORE = 2.0
+"""So many times the CPU seconds of other ranks are another amount of work, not another share of a core."""
+MOSTLY = 0.5
+"""Part of a cause that helpers of ranks do, from which it is these that ranks wait for."""
+CERTAIN = 2.0
+"""Standard deviations of the number of samples that an excess of CPU time must have, to be more computing."""
+
+
+def computes_more(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> bool:
+    """Whether the candidate's ranks use far more CPU at its place than the others.
+
+    Where ranks share cores, who computes more waits more for a core too: that wait is then not the cause.
+    """
+    cpu = place_time(candidate, table, timeline, psg).cpu_s
+    here = np.isin(np.arange(timeline.ranks), candidate.ranks)
+    return bool((~here).any()) and float(cpu[here].mean()) > FAR_MORE * float(cpu[~here].mean())
+
+
+def may_compute_more(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> bool:
+    """Whether samples tell that the candidate's ranks use more CPU at its place over the run than the others, each of
+    them worth a period; their numbers vary by their roots. Samples in single stretches, chosen for being long, do not
+    tell that."""
+    cpu = place_time(candidate, table, timeline, psg).cpu_s
+    here = np.isin(np.arange(timeline.ranks), candidate.ranks)
+    if here.all():
+        return True
+    variance = timeline.period_s * (cpu[here].mean() / here.sum() + cpu[~here].mean() / (~here).sum())
+    return float(cpu[here].mean() - cpu[~here].mean()) >= CERTAIN * float(np.sqrt(variance))
+
+
+def occurrences(candidate: Candidate, table: BlameTable) -> int:
+    """Instances in which the candidate was blamed."""
+    groups = table.groups
+    blamed = comparisons_blamed(np.unique(table.target[candidate.entries]), table)
+    blamed &= np.isin(groups.comparison_culprit, table.location[candidate.entries])
+    return len(np.unique(table.intervals.instance[blamed[groups.comparison]]))
+
+
+def describe(
+    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, excess: IntervalExcess | None
+) -> Evidence:
+    """Evidence for the report. Seconds are means over the finding's ranks, and over the others.
+
+    ``excess`` is the candidate's, of one on own work.
+    """
+    evidence = Evidence(occurrences=occurrences(candidate, table))
+    if candidate.code_location.kind != TargetKind.OWN or excess is None:
+        return evidence
+    time = place_time(candidate, table, timeline, psg)
+    here = np.isin(np.arange(timeline.ranks), candidate.ranks)
+    wall = float(time.wall_s[here].mean())
+    shares = excess.shares()
+    return replace(
+        evidence,
+        place=_place_time(candidate, time, here, timeline, psg),
+        cpu=CpuSplit(*shares, excess.asleep) if shares is not None else None,
+        large_tasks=LargeTasks(len(excess.over_s), float(excess.over_s.sum())) if excess.of_pieces else None,
+        helper_share=float(time.helper_s[here].mean()) / wall if wall > 0.0 else None,
+        waits_at=waits_at(candidate, table, timeline, psg),
+        leaf=leaf_of(candidate, table, timeline, psg),
+        callers=callers(candidate.code_location.vertex, psg),
+        library=_library(candidate.code_location.vertex, psg),
+    )
+
+
+def _place_time(candidate: Candidate, time: PlaceSeconds, here: BoolArray, timeline: Timeline, psg: PSG) -> PlaceTime:
+    """What the candidate's ranks spend at its place, and the others."""
+    wall = float(time.wall_s[here].mean())
+    if here.all():
+        return PlaceTime(wall)
+    others = float(time.wall_s[~here].mean())
+    runs_here, runs_others = times_run(candidate.code_location.vertex, here, timeline, psg) or (None, None)
+    return PlaceTime(
+        seconds_here=wall,
+        seconds_others=others,
+        ratio=wall / others if others > 0.0 else float("nan"),
+        cpu_here=float(time.cpu_s[here].mean()),
+        cpu_others=float(time.cpu_s[~here].mean()),
+        runs_here=runs_here,
+        runs_others=runs_others,
+    )
+
+
+def _library(vertex: int, psg: PSG) -> LibraryPlace | None:
+    """The place in a library that a vertex is a part of."""
+    inside = library_place(vertex, psg)
+    if inside is None:
+        return None
+    called = psg[vertex].place.name  # of a line of a model's, it is not known what
+    return LibraryPlace(inside.file, inside.line, inside.name, called if called != inside.name else "")
+
+
+def waits_at(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> CodePlace | None:
+    """Where ranks wait while a thread or child of theirs does what a candidate is about, as for a lock that it holds;
+    None where it is not about that."""
+    activities = timeline.activities
+    target, seconds = table.target[candidate.entries], table.seconds[candidate.entries]
+    helped = activities.helper[target]
+    if not len(activities.waits_vertex) or float(seconds[helped].sum()) <= MOSTLY * float(seconds.sum()):
+        return None
+    most = int(np.bincount(target[helped].astype(np.int64), seconds[helped]).argmax())
+    vertex, line = int(activities.waits_vertex[most]), int(activities.waits_line[most])
+    if vertex <= 0 or vertex == candidate.code_location.vertex:
+        return None
+    place = psg[vertex].place
+    return CodePlace(place.file, line or place.line, psg.function_of(vertex))

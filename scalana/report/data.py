@@ -1,0 +1,58 @@
+"""An analysis as plain data: the JSON report, before it is written (``docs/json.md``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scalana.report.findings.entry import finding_entry, process_entry
+from scalana.report.findings.order import by_loss, warnings
+from scalana.report.topics.table import entries_of
+from scalana.report.topics.time import entry
+from scalana.report.values import plain
+
+if TYPE_CHECKING:
+    from scalana.detectors.analysis import Analysis
+    from scalana.graphs.run_info import RunInfo
+
+SCHEMA = "scalana.report/1"
+
+
+def document(analysis: Analysis) -> dict[str, Any]:
+    """The report as dicts, lists, strings, numbers and None, with keys in the order in which they are documented."""
+    run = analysis.ppg.run
+    return {
+        "schema": SCHEMA,
+        "run": {
+            "command": [str(word) for word in run.command],
+            "ranks": int(run.ranks),
+            **_worlds(run),
+            "seconds": plain(run.seconds),
+            "rate_hz": plain(run.rate_hz) or None,
+            "exit_code": plain(run.exit_code),
+            "warnings": warnings(analysis),
+        },
+        "time": entry(analysis.time),
+        "findings": [finding_entry(finding, run.cwd, run.names) for finding in by_loss(analysis.findings)],
+        "communication": _communication(run),
+        **entries_of(analysis),
+    }
+
+
+def _communication(run: RunInfo) -> list[dict[str, Any]]:
+    """What every rank that has a record did of it."""
+    missing = set(run.missing_ranks)
+    return [
+        {"rank": rank, **process_entry(rank, run.names), "calls": int(calls), "comm_s": plain(float(seconds))}
+        for rank, (calls, seconds) in enumerate(zip(run.calls_of_rank, run.comm_s_of_rank, strict=True))
+        if rank not in missing
+    ]
+
+
+def _worlds(run: RunInfo) -> dict[str, Any]:
+    """The worlds of a run and the names of its processes, where it has several."""
+    if not run.names.several:
+        return {}
+    return {
+        "worlds": [{"role": world.role, "first": world.first, "size": world.size} for world in run.worlds],
+        "processes": [run.names.one(process) for process in range(run.ranks)],
+    }

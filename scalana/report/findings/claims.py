@@ -1,0 +1,90 @@
+"""The sentence that says who does what at the place of a finding, from the row of its kind."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from scalana.detectors.kinds import Kind, kind_of
+from scalana.detectors.late_ranks.advice import NOTHING
+from scalana.graphs.readers.processes.process_names import ProcessNames
+from scalana.report import names
+
+if TYPE_CHECKING:
+    from scalana.detectors.finding import Finding
+
+ALIKE = 1.05
+"""Times as long as others, below which a rank does not spend more over the run."""
+
+UNNAMED = ProcessNames()
+"""Of one world."""
+
+_FIELD = re.compile(r"\{([^{}]+)\}")
+
+
+def claim(finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> str:
+    """Who does what here, as a sentence. ``ranks`` is how many processes the job has, ``processes`` their names."""
+    kind = kind_of(finding.kind)
+    place = finding.evidence.place
+    here, others = (place.seconds_here, place.seconds_others) if place is not None else (None, None)
+    if here is not None and kind.compares:
+        return _comparison(finding, processes.many(finding.ranks, ranks), here, others)
+    text = filled(kind, finding, ranks, processes)
+    if here is not None and kind.spends:
+        text += f" ({names.seconds(here)}{'' if others is None else f', the others {names.seconds(others)}'})"
+    return f"{text}."
+
+
+def filled(kind: Kind, finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> str:
+    """The first claim of a kind that the evidence of a finding allows, with the values put in."""
+    evidence = finding.evidence.as_dict()
+    text = next(claim.text for claim in kind.claims if all(evidence.get(key) for key in claim.needs))
+    who, several = processes.many(finding.ranks, ranks), len(set(finding.ranks)) > 1
+
+    def value(field: re.Match[str]) -> str:
+        what, _, key = field.group(1).partition(":")
+        if what in ("ranks", "Ranks") and not key:
+            return who if what == "ranks" else who[0].upper() + who[1:]
+        if what == "seconds":
+            return names.seconds(_amount(evidence.get(key)))
+        if what == "count":
+            return f"{_amount(evidence.get(key)):.0f}"
+        if what == "ranks":
+            return processes.many(evidence[key], ranks)
+        if what == "text":
+            return str(evidence[key])
+        one, _, many = what.partition("|")
+        return many if several else one
+
+    return _FIELD.sub(value, text)
+
+
+def _amount(value: float | None) -> float:
+    """A number of the evidence; 0 where it means nothing."""
+    return value if value is not None and math.isfinite(value) else 0.0
+
+
+def _comparison(finding: Finding, who: str, here: float, others: float | None) -> str:
+    """What the ranks of a finding (``who``) spend at its place beside what the others do."""
+    who = who[0].upper() + who[1:]
+    several = len(set(finding.ranks)) > 1
+    text = f"{who} spends {names.seconds(here)} here"
+    if several:
+        text = f"{who} spend {names.seconds(here)} here on average"
+    tasks = finding.evidence.large_tasks
+    if tasks is not None:
+        longer = f"{names.seconds(tasks.large_tasks_over_s)} longer than is usual for {tasks.large_tasks} tasks"
+        return f"{text}: in turn, they take {longer}." if several else f"{text}, {longer}."
+    if finding.evidence.drifts and several:
+        return f"{text}, each far more than others for a part of the run."
+    if others is None:
+        return f"{text}, and every one makes the others wait at some time." if several else f"{text}."
+    if others <= NOTHING * here:
+        return f"{text}, the others next to nothing."
+    ratio = here / others
+    if ratio < ALIKE:
+        more = "not more in all" if ratio > 1 / ALIKE else "less in all"
+        return f"{text}, the others {names.seconds(others)}: {more}, but at times when the others wait."
+    factor = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
+    return f"{text}, the others {names.seconds(others)}: {factor} times as long."

@@ -1,0 +1,37 @@
+"""Which findings come first, and what the user should know besides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scalana.detectors.kinds import kind_of
+from scalana.report import names
+
+if TYPE_CHECKING:
+    from scalana.detectors.analysis import Analysis
+    from scalana.detectors.finding import Finding
+
+
+def by_loss(findings: list[Finding]) -> list[Finding]:
+    """Faults first, the largest loss first."""
+    return sorted(findings, key=lambda finding: (not kind_of(finding.kind).is_fault, -finding.lost_s))
+
+
+def faults_of(analysis: Analysis) -> list[Finding]:
+    """The faults of a run, the largest loss first."""
+    return [finding for finding in by_loss(analysis.findings) if kind_of(finding.kind).is_fault]
+
+
+def rest(findings: list[Finding]) -> str:
+    """How many findings are not shown, and what they cost; "" where all are."""
+    if not findings:
+        return ""
+    causes = "one smaller cause" if len(findings) == 1 else f"{len(findings)} smaller causes"
+    lost_s = sum(finding.lost_s for finding in findings)
+    return f"And {causes}, {names.seconds(lost_s)} of waiting together: see the JSON report."
+
+
+def warnings(analysis: Analysis) -> list[str]:
+    """What the user should know about the quality of the record, each once; also what recorders could not record."""
+    run = analysis.ppg.run
+    return list(dict.fromkeys([*run.warnings, *run.notes, *analysis.warnings]))

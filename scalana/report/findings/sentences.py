@@ -1,0 +1,162 @@
+"""What is said of a finding: its claim, where and when it happens, what it costs, and what follows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from scalana.detectors.kinds import kind_of
+from scalana.report import names
+from scalana.report.findings.claims import claim
+from scalana.report.findings.inside import in_compiled, in_module, in_work
+from scalana.report.findings.over_steps import trend, when
+
+if TYPE_CHECKING:
+    from scalana.detectors.finding import Finding
+    from scalana.graphs.run_info import RunInfo
+
+_MOST_SERVERS = 4
+
+_COMPUTES = 0.5
+"""Part of a cause that is spent on a CPU, or without one that it wants, from which mending it leaves a core to others.
+"""
+_HAS_CORE = 0.1
+"""Part of it that must be spent on a CPU."""
+
+
+def sentences(finding: Finding, run: RunInfo) -> list[str]:
+    """What is said of a finding, a sentence or a few in each: the claim first."""
+    said = (
+        claim(finding, run.ranks, run.names),
+        in_module(finding),
+        in_compiled(finding),
+        in_work(finding),
+        when(finding),
+        trend(finding),
+        loading(finding),
+        compiling(finding),
+        asking(finding),
+        cost(finding, run),
+        sampled(finding),
+        held_up(finding, run),
+        slowed(finding, run),
+        behind(finding, run),
+        beside(finding),
+    )
+    return [sentence for sentence in said if sentence]
+
+
+def cost(finding: Finding, run: RunInfo) -> str:
+    """What it costs, and what comes back."""
+    if finding.lost_s <= 0 and finding.saving_s <= 0:
+        return ""
+    kind = kind_of(finding.kind)
+    lost = f"This costs {names.rank_seconds(finding.lost_s)} {kind.unit}"
+    if finding.saving_s <= 0 and not kind.predicts:
+        return f"{lost}."
+    if off := finding.evidence.replay_off:
+        return f"{lost}. What mending it would bring cannot be told: a replay of this run is {names.percent(off)} off."
+    if finding.saving_s <= 0:
+        return f"{lost}. Mended alone it would not shorten the run: another delay hides behind it."
+    share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
+    most = "at most " if finding.evidence.is_bound else ""
+    text = f"{lost}; {kind.mended} the run would be {most}{names.seconds(finding.saving_s)}{share} shorter"
+    cpu, core_wait = (share or 0.0 for share in finding.evidence.cpu_split())
+    if cpu >= _HAS_CORE and cpu + core_wait >= _COMPUTES and _share_cores(run):
+        return f"{text}, and more where it frees a core that other ranks wait for."
+    return f"{text}."
+
+
+def sampled(finding: Finding) -> str:
+    """That what it costs was seen in few steps, where it was."""
+    device = finding.evidence.device
+    if device is None or device.marked_steps is None or device.steps is None or device.steps <= device.marked_steps:
+        return ""
+    marked, steps = device.marked_steps, device.steps
+    seen = "one step" if marked == 1 else f"{marked} steps"
+    return f"It was seen in {seen} that {'was' if marked == 1 else 'were'} looked at, of {steps} that it stands for."
+
+
+def _share_cores(run: RunInfo) -> bool:
+    """Whether a host has more ranks than cores that they may use."""
+    ranks = Counter(run.host_of_rank)
+    cores = dict(zip(run.host_of_rank, run.cores_of_rank, strict=False))
+    return any(0 < cores.get(host, 0) < count for host, count in ranks.items())
+
+
+def loading(finding: Finding) -> str:
+    """That it lies in waiting for data, if it does."""
+    known = finding.evidence.loading
+    if known is None:
+        return ""
+    of = f" of {known.dataset}" if known.dataset is not None else ""
+    workers = known.workers
+    some = {None: "", 0: ", which has no worker processes", 1: ", which has one worker process"}
+    who = some.get(workers, f", which has {workers} worker processes")
+    return f"It lies in waiting for data from a loader{of}{who}."
+
+
+def compiling(finding: Finding) -> str:
+    """That it lies in compiling, if it does: for how long, and how often."""
+    known = finding.evidence.compiling
+    if known is None:
+        return ""
+    times = round(known.compilations)
+    count = "1 compilation" if times == 1 else f"{times} compilations"
+    others = f", {round(known.compilations_others)} on other ranks" if known.compilations_others is not None else ""
+    again = f", {round(known.again)} of what was compiled before" if known.again else ""
+    return f"It lies in compiling (torch.compile): {names.seconds(known.seconds)} in {count}{again}{others}."
+
+
+def asking(finding: Finding) -> str:
+    """That it lies in waiting for servers that left no record, if it does: which, and for how long."""
+    known = finding.evidence.servers
+    if known is None:
+        return ""
+    return f"It lies in waiting for {'a server' if len(known) == 1 else 'servers'} without a record: {_servers(known)}."
+
+
+def _servers(seconds: Mapping[str, float]) -> str:
+    shown = [f"{name} ({names.seconds(value)})" for name, value in list(seconds.items())[:_MOST_SERVERS]]
+    more = len(seconds) - len(shown)
+    return ", ".join(shown) + (f", {more} more" if more else "")
+
+
+def held_up(finding: Finding, run: RunInfo) -> str:
+    """Where ranks wait for what a thread or child of theirs does here, if they do."""
+    known = finding.evidence.waits_at
+    if known is None:
+        return ""
+    where = names.place(names.near(known.file, run.cwd), known.line)
+    ranks, some = run.names.many(finding.ranks, run.ranks), "waits" if len(finding.ranks) == 1 else "wait"
+    return f"Meanwhile {ranks} {some} at {where}" + (f" ({known.function})." if known.function else ".")
+
+
+def slowed(finding: Finding, run: RunInfo) -> str:
+    """Which lines take longer because a helper has their core, if one has."""
+    lines = finding.evidence.slowed
+    if lines is None:
+        return ""
+    places = [names.place(names.near(line.file, run.cwd), line.line) for line in lines]
+    lost = sum(line.lost_s for line in lines)
+    return f"Of these {names.rank_seconds(lost)} are lost at {' and '.join(places[:4])}, from which it takes the core."
+
+
+def beside(finding: Finding) -> str:
+    """How it recurs, and what it is not though one might think so, if the finding says."""
+    loop = finding.evidence.loop
+    if loop is None:
+        return ""
+    text = f"Who: {loop.recurrence}. " if loop.recurrence else ""
+    return text + (f"Not the cause: {'; '.join(loop.not_the_cause)}." if loop.not_the_cause else "")
+
+
+def behind(finding: Finding, run: RunInfo) -> str:
+    """Which delay comes to light when this one is mended, if one does."""
+    other = finding.evidence.behind
+    if other is None:
+        return ""
+    where = names.place(names.near(other.file, run.cwd), other.line)
+    ranks = run.names.many(other.ranks, run.ranks)
+    return f"Behind it hides {where} on {ranks}, which would then cost {names.rank_seconds(other.lost_s)}."

@@ -1,0 +1,1 @@
+"""The structure of programs and models, for people and for programs."""

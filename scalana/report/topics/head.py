@@ -1,0 +1,65 @@
+"""What the head of a report says of a run, and what it says where nothing was found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scalana.report import names
+from scalana.report.document.sections import texts
+from scalana.report.topics import places, steps
+from scalana.report.topics.time import shown_time
+
+if TYPE_CHECKING:
+    from scalana.detectors.analysis import Analysis
+
+
+def lines(analysis: Analysis) -> tuple[str, ...]:
+    """The run as a whole, and its steps."""
+    return texts(" · ".join(_facts(analysis)), steps.in_words(analysis))
+
+
+def _facts(analysis: Analysis) -> list[str]:
+    """How many ranks, how long, how it ended, and how it was sampled."""
+    run = analysis.ppg.run
+    told = [run.names.count(run.ranks), names.seconds(run.seconds or 0.0)]
+    if run.ranks > 1:
+        told.append(names.rank_seconds(analysis.time.total_s))
+    told.append(_ending(run.exit_code))
+    if run.rate_hz:
+        told.append(f"{run.rate_hz:g} samples a second")
+    return [fact for fact in told if fact]
+
+
+def _ending(exit_code: int | None) -> str:
+    if exit_code is None:
+        return ""
+    if 128 < exit_code < 160:
+        return f"ended by signal {exit_code - 128}"
+    return f"exit code {exit_code}"
+
+
+def nothing(analysis: Analysis) -> tuple[str, str]:
+    """That there is no finding, and why; "" and "" where no time was recorded."""
+    time = shown_time(analysis)
+    if time.total_s <= 0:
+        return "", ""
+    run = analysis.ppg.run
+    first = "Nothing stands out: "
+    if run.ranks == 1:
+        text = "there is one rank, which waits for no other."
+    elif not len(analysis.ppg.timeline.calls):
+        first, text = "Nothing can be told of waiting: ", "no communication between the ranks was recorded."
+    else:
+        if time.wait_s <= 0.0005 * time.total_s:
+            text = "no rank made another one wait."
+        else:
+            text = (
+                f"ranks waited for each other {names.percent(time.wait_s / time.total_s)} of the time"
+                f"{'' if analysis.steady is None else ' in the steps'}, and no line of the program on particular ranks "
+                "explains a noticeable part of it."
+            )
+        if run.notes or run.missing_ranks:
+            first = "Nothing stands out in what was recorded: "
+            text += " But not all was recorded, as the warnings say: a cause may lie in what was not."
+    text += " The table shows where the time goes." if places.hot_table(analysis) is not None else ""
+    return first, text

@@ -1,0 +1,209 @@
+"""The steps of a run, as reports tell of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scalana.report import names
+from scalana.report.document.pictures import ColumnBar, Columns
+from scalana.report.document.sections import Facts, Part, Section
+from scalana.report.findings.entry import ranks_entry, root_entry
+from scalana.report.topics import time
+from scalana.report.values import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scalana.detectors.analysis import Analysis
+    from scalana.detectors.when.slow_steps import SlowStep
+    from scalana.graphs.run_info import RunInfo
+
+_MOST_SLOW = 3
+"""Slow steps that are named in the text."""
+MOST_COLUMNS = 240
+"""Of more steps, neighbours are one column, as high as the longest of them."""
+_KINDS = {"slow": ", slow", "first": ", start-up", "step": ""}
+""":attr:`ColumnBar.kind` in words."""
+
+_INFERRED = {"communication": "from repeated communication"}
+"""How to say where steps are from that nobody marked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A job as its users think of it. Start-up, steady state, what lies between its steps, and end add up to the
+    seconds of the job."""
+
+    source: str
+    first: int
+    """Number of the first step of all."""
+    count: int
+    """All steps."""
+    warm_up: int
+    """So many of the first steps are start-up."""
+    median_s: float
+    """Of a step of the steady state."""
+    mean_s: float
+    """Of a step of the steady state, on average over ranks: all of them together take ``steady_s``."""
+    least_s: float
+    most_s: float
+    startup_s: float
+    """From the start of the job, its launcher's time included, to that of the steady state, on average over ranks."""
+    steady_s: float
+    """In steps of the steady state, on average over ranks."""
+    between_s: float
+    """Between these, on average over ranks."""
+    end_s: float
+    """From the last step, on average over ranks, to the end of the last record."""
+    ahead: bool
+    """Whether hosts launch steps ahead of their devices, so that only the mean says how long a step takes."""
+
+
+def summary(analysis: Analysis) -> Summary | None:
+    """The numbers of an analysis' steps; None where there are none."""
+    steps = analysis.steps
+    if steps is None:
+        return None
+    start, end = steps.on_all_ranks()
+    length = steps.length_s()[steps.steady()]
+    span = float((end[-1] - start[steps.warm_up]).mean())
+    last = float(analysis.ppg.timeline.locations.end_s.max())
+    end_s = max(last - float(end[-1].mean()), 0.0)
+    steady_s = steps.steady_s()
+    return Summary(
+        source=steps.source,
+        first=int(steps.number[0]),
+        count=len(steps),
+        warm_up=steps.warm_up,
+        median_s=float(np.median(length)),
+        mean_s=steady_s / len(length),
+        least_s=float(length.min()),
+        most_s=float(length.max()),
+        startup_s=max(analysis.ppg.run.seconds - span - end_s, 0.0),
+        steady_s=steady_s,
+        between_s=max(span - steady_s, 0.0),
+        end_s=end_s,
+        ahead=steps.ahead,
+    )
+
+
+def sections(analysis: Analysis) -> Sequence[Section]:
+    """Which steps were slow, and how long every one took."""
+    columns, slow = _columns(analysis), slow_in_words(analysis)
+    parts: list[Part] = [Facts((slow,), hangs=True)] if slow else []
+    parts += [columns] if columns is not None else []
+    return [Section("steps", "Steps", (tuple(parts),), is_head=True)] if parts else []
+
+
+def _columns(analysis: Analysis) -> Columns | None:
+    """A column for every step, slow ones marked."""
+    found = analysis.steps
+    length = found.length_s() if found is not None and len(found) else np.zeros(0)
+    known = np.where(np.isfinite(length), length, 0.0)
+    if found is None or not known.any():
+        return None
+    slow = {step.number for step in analysis.slow_steps}
+    size = -(-len(known) // MOST_COLUMNS)
+    bars = []
+    for begin in range(0, len(known), size):
+        end = min(begin + size, len(known))
+        numbers = found.number[begin:end].tolist()
+        seconds = float(known[begin:end].max())
+        kind = "first" if end <= found.warm_up else "step"
+        kind = kind if slow.isdisjoint(numbers) else "slow"
+        which = f"step {numbers[0]}" if len(numbers) == 1 else f"steps {numbers[0]} to {numbers[-1]}, at most"
+        bars.append(ColumnBar(seconds, f"{which}: {names.seconds(seconds)}{_KINDS[kind]}", kind))
+    keys = [*(["▼ slow"] if slow else []), *(["gray: start-up"] if known[: found.warm_up].any() else [])]
+    if size > 1:
+        keys.append(f"a column is {size} steps, as high as the longest of them")
+    first, last = int(found.number[0]), int(found.number[-1])
+    ends = f"step {first}", f"step {last}" if last > first else ""
+    return Columns(f"length of every step: {in_words(analysis)}", tuple(bars), *ends, keys=tuple(keys))
+
+
+def in_words(analysis: Analysis) -> str:
+    """Start-up, so many steps of so long each, the end; "" where there are no steps."""
+    told = summary(analysis)
+    if told is None:
+        return ""
+    steady = told.count - told.warm_up
+    word = "step" if steady == 1 else "steps"
+    if told.warm_up:
+        word = f"more {word}"
+    length = f"{steady} {word} of {names.seconds(told.mean_s if told.ahead else told.median_s)}"
+    if names.seconds(told.least_s) != names.seconds(told.most_s):
+        length += " on average" if told.ahead else ""
+        length += f" ({names.span(told.least_s, told.most_s)})"
+    if analysis.window is not None:
+        first, last = analysis.window
+        parts = [f"step {first} alone" if first == last else f"steps {first} to {last} alone", length]
+    else:
+        start_up = f"start-up {names.seconds(told.startup_s)}"
+        if told.warm_up:
+            start_up += " with the first " + ("step" if told.warm_up == 1 else f"{told.warm_up} steps")
+        parts = [start_up, length]
+        if told.between_s > 0.01 * told.steady_s:
+            parts.append(f"{names.seconds(told.between_s)} between")
+        parts.append(f"end {names.seconds(told.end_s)}")
+    if told.source in _INFERRED:
+        parts.append(_INFERRED[told.source])
+    return " · ".join(parts)
+
+
+def slow_in_words(analysis: Analysis) -> str:
+    """Which steps were slow, and who made them so; "" where none was."""
+    if not analysis.slow_steps:
+        return ""
+    shown = analysis.slow_steps[:_MOST_SLOW]
+    causes: dict[str, list[SlowStep]] = {}
+    for step in shown:
+        causes.setdefault(_cause(step, analysis), []).append(step)
+    texts = []
+    for cause, of in causes.items():
+        told = ", ".join(f"{step.number} ({names.seconds(step.seconds)})" for step in of)
+        texts.append(f"{told}: {cause}" if cause else told)
+    more = len(analysis.slow_steps) - len(shown)
+    if more:
+        texts.append(f"and {more} more")
+    word = "slow step: " if len(analysis.slow_steps) == 1 else "slow steps: "
+    return word + "; ".join(texts)
+
+
+def _cause(step: SlowStep, analysis: Analysis) -> str:
+    cause = step.cause
+    if cause is None:
+        return ""
+    run = analysis.ppg.run
+    where = names.place(names.near(cause.file, run.cwd), cause.line)
+    return f"{run.names.many(cause.ranks, run.ranks)}, {where} {cause.function}".rstrip()
+
+
+def entries(analysis: Analysis) -> dict[str, Any]:
+    """The steps, which of them were slow, and where their time went, for the JSON report."""
+    found: dict[str, Any] = {}
+    known = summary(analysis)
+    if known is not None:
+        found["steps"] = {
+            **{name: plain(value) for name, value in asdict(known).items()},
+            "slowest": [step.number for step in analysis.slow_steps],
+            "slow": [_slow_entry(step, analysis.ppg.run) for step in analysis.slow_steps if step.cause is not None],
+            **({"window": list(analysis.window)} if analysis.window is not None else {}),
+        }
+    if analysis.steady is not None:
+        found["time_steady"] = time.entry(analysis.steady.time)
+    return found
+
+
+def _slow_entry(step: SlowStep, run: RunInfo) -> dict[str, Any]:
+    """A slow step of which the cause is known."""
+    assert step.cause is not None
+    return {
+        "step": step.number,
+        "seconds": plain(step.seconds),
+        "root": root_entry(step.cause, run.cwd),
+        **ranks_entry(step.cause, run.names),
+        "lost_s": plain(step.cause.lost_s),
+    }

@@ -1,0 +1,77 @@
+"""The topics of a report: one row each, in the order in which they are shown.
+
+A topic reads an analysis, and makes sections of it, which every renderer draws, and entries of the JSON report; none
+where the run has nothing of the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scalana.report.topics import (
+    compiled,
+    device,
+    matrix,
+    modules,
+    over_time,
+    pipeline,
+    places,
+    ranks,
+    recorded,
+    regions,
+    rl,
+    roofline,
+    steps,
+    time,
+)
+
+if TYPE_CHECKING:
+    from scalana.detectors.analysis import Analysis
+    from scalana.report.document.sections import Section
+
+
+def _no_entries(analysis: Analysis) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One part of a report."""
+
+    name: str
+    sections: Callable[[Analysis], Sequence[Section]]
+    entries: Callable[[Analysis], Mapping[str, Any]] = _no_entries
+    """Entries of the JSON report: dicts, lists, strings, numbers and None."""
+    is_detail: bool = False
+    """Whether it is shown only where there is room, as on a page."""
+
+
+TOPICS: tuple[Topic, ...] = (
+    Topic("time", time.sections),
+    Topic("ranks", ranks.sections, is_detail=True),
+    Topic("over-time", over_time.sections, is_detail=True),
+    Topic("pipeline", pipeline.sections, pipeline.entries),
+    Topic("device", device.sections, device.entries),
+    Topic("rl", rl.sections, rl.entries),
+    Topic("steps", steps.sections, steps.entries),
+    Topic("regions", regions.sections, regions.entries),
+    Topic("modules", modules.sections, modules.entries),
+    Topic("compiled", compiled.sections, compiled.entries),
+    Topic("roofline", roofline.sections),
+    Topic("places", places.sections),
+    Topic("matrix", matrix.sections, is_detail=True),
+    Topic("recorded", recorded.sections, is_detail=True),
+)
+
+
+def sections_of(analysis: Analysis, details: bool) -> list[Section]:
+    """The sections of an analysis, those of the head of a report first; of topics that are details only on demand."""
+    made = [one for topic in TOPICS if details or not topic.is_detail for one in topic.sections(analysis)]
+    return sorted(made, key=lambda section: not section.is_head)
+
+
+def entries_of(analysis: Analysis) -> dict[str, Any]:
+    """What the JSON report says of all topics."""
+    return {name: entry for topic in TOPICS for name, entry in topic.entries(analysis).items()}
