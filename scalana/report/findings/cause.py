@@ -50,7 +50,7 @@ def _figures(finding: Finding, run: RunInfo) -> tuple[tuple[str, str], ...]:
     if finding.saving_s > 0:
         most = "at most " if finding.evidence.get("at_most") else ""
         share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
-        shown.append((f"{most}{names.seconds(finding.saving_s)}", f"shorter if mended{share}"))
+        shown.append((f"{most}{names.seconds(finding.saving_s)}", f"shorter if fixed{share}"))
     return tuple(shown)
 
 
@@ -66,7 +66,7 @@ def _leaf(finding: Finding, cwd: str) -> Inside | None:
         return None
     line, function = int(found["line"]), str(found["function"])
     where = f"line {line}" if found["file"] == finding.file else names.place(names.near(str(found["file"]), cwd), line)
-    calls = f", which {int(found['calls'])} lines call" if int(found["calls"]) > 1 else ""
+    calls = f", called from {int(found['calls'])} lines" if int(found["calls"]) > 1 else ""
     return Inside("", f"in {function}, {where}{calls}")
 
 
@@ -81,8 +81,8 @@ def _library(finding: Finding, cwd: str) -> Inside | None:
 
 def _callers(finding: Finding, cwd: str) -> list[str]:
     """The call sites that lead to the place, innermost first."""
-    told = finding.evidence.get("callers")
-    found = [str(caller) for caller in told] if isinstance(told, (list, tuple)) else []
+    known = finding.evidence.get("callers")
+    found = [str(caller) for caller in known] if isinstance(known, (list, tuple)) else []
     found = [caller for caller in found if not caller.endswith(" <module>")] or found  # main() says nothing
     return [names.near(caller, cwd) for caller in found]
 

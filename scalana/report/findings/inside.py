@@ -17,20 +17,22 @@ if TYPE_CHECKING:
 
 def in_module(finding: Finding) -> str:
     """The module that a finding lies in, as a sentence; empty where it lies in none that is known."""
-    told = finding.evidence.get("module_time")
-    if not isinstance(told, Mapping):
+    known = finding.evidence.get("module_time")
+    if not isinstance(known, Mapping):
         return ""
     where = finding.where
-    here, others = (float(told[f"seconds_{side}"]) for side in ("here", "others"))
-    whose = f" on the {told['on']}" if "on" in told else ""
+    here, others = (float(known[f"seconds_{side}"]) for side in ("here", "others"))
+    whose = f" on the {known['on']}" if "on" in known else ""
     text = (
-        f"It is in the {where['direction']} of module {where['module']} ({where['module_class']}): "
+        f"The time is spent in the {where['direction']} of module {where['module']} ({where['module_class']}): "
         f"{names.seconds(here)} a step{whose}, on other ranks {names.seconds(others)}"
     )
-    if "calls_here" in told:
-        text += f"; it is called {told['calls_here']:.3g} times a step, elsewhere {told['calls_others']:.3g} times"
-    if "elements_here" in told and told["elements_others"]:
-        ratio = float(told["elements_here"]) / float(told["elements_others"])
+    if "calls_here" in known:
+        text += (
+            f"; it is called {known['calls_here']:.3g} times a step, on other ranks {known['calls_others']:.3g} times"
+        )
+    if "elements_here" in known and known["elements_others"]:
+        ratio = float(known["elements_here"]) / float(known["elements_others"])
         if ratio >= LARGER:
             text += f"; its input has {ratio:.1f} times as many elements"
         elif ratio > 1 / LARGER:
@@ -39,32 +41,32 @@ def in_module(finding: Finding) -> str:
 
 
 def in_work(finding: Finding) -> str:
-    """What the module that a finding lies in computes beside other ranks, as a sentence; empty where unknown."""
-    told = finding.evidence.get("module_work")
-    if not isinstance(told, Mapping) or "different" not in told:
+    """What the module of a finding computes, compared with other ranks, as a sentence; empty where unknown."""
+    known = finding.evidence.get("module_work")
+    if not isinstance(known, Mapping) or "different" not in known:
         return ""
-    what = "flops" if told.get("flops_others") else "bytes"
-    here, others = float(told[f"{what}_here"]), float(told[f"{what}_others"])
+    what = "flops" if known.get("flops_others") else "bytes"
+    here, others = float(known[f"{what}_here"]), float(known[f"{what}_others"])
     amount = f"{_large(here)}{'FLOP' if what == 'flops' else 'B'} a step"
-    unit = f"{amount}, {here / others:.2g} times as many as elsewhere"
-    speed = f"at {float(told['speed']):.2g} of the others' speed"
-    different = str(told["different"])
+    unit = f"{amount}, {here / others:.2g} times as many as on other ranks"
+    speed = f"at {float(known['speed']):.2g} of their speed"
+    different = str(known["different"])
     if different == "between":
-        between = (float(told[f"between_s_{side}"]) for side in ("here", "others"))
-        text = "It is spent between operators: {} a step, on other ranks {}".format(*map(names.seconds, between))
+        between = (float(known[f"between_s_{side}"]) for side in ("here", "others"))
+        text = "The time passes between operators: {} a step, on other ranks {}".format(*map(names.seconds, between))
     elif different == "stalled":
-        stalled = (float(told[f"stalled_s_{side}"]) for side in ("here", "others"))
-        text = "It has no core there, or sleeps: {} a step, on other ranks {}".format(*map(names.seconds, stalled))
+        stalled = (float(known[f"stalled_s_{side}"]) for side in ("here", "others"))
+        text = "It has no core or sleeps: {} a step, on other ranks {}".format(*map(names.seconds, stalled))
     elif different == Reason.TIME.name.lower():
-        text = f"It computes what the others do ({amount}), {speed}"
+        text = f"It computes the same as on other ranks ({amount}), {speed}"
     elif different == Reason.NUMBER.name.lower():
         text = (
-            f"It runs {float(told['operators_here']):.0f} operators a step, elsewhere "
-            f"{float(told['operators_others']):.0f}; {unit}"
+            f"It runs {float(known['operators_here']):.0f} operators a step, on other ranks "
+            f"{float(known['operators_others']):.0f}; {unit}"
         )
     else:
-        text = f"It has more to compute: {unit}, {speed}"
-    only = told.get("only_here")
+        text = f"It computes more: {unit}, {speed}"
+    only = known.get("only_here")
     if isinstance(only, list) and only:
         rows = [f"{str(row['operator']).removeprefix('aten::')} (x {float(row['calls']):.0f})" for row in only]
         text += f"; only here it runs {', '.join(rows)}"
@@ -73,19 +75,19 @@ def in_work(finding: Finding) -> str:
 
 def in_compiled(finding: Finding) -> str:
     """The compiled code that a finding lies in, as a sentence; empty where it lies in none."""
-    told = finding.evidence.get("compiled")
-    if not isinstance(told, Mapping):
+    known = finding.evidence.get("compiled")
+    if not isinstance(known, Mapping):
         return ""
-    kernels = list(told["kernels"])
+    kernels = list(known["kernels"])
     several = f" and {len(kernels) - 1} more" if len(kernels) > 1 else ""
-    way = f", in the {told['direction']}" if told["direction"] else ""
-    module = f" of module {told['module']} ({told['module_class']})" if told["module"] else ""
-    text = f"It runs compiled{way}{module}: {kernels[0]}{several}"
-    operators = list(told["operators"])
+    way = f", in the {known['direction']}" if known["direction"] else ""
+    module = f" of module {known['module']} ({known['module_class']})" if known["module"] else ""
+    text = f"This code is compiled{way}{module}: {kernels[0]}{several}"
+    operators = list(known["operators"])
     text += f", made of {some_operators(operators)}" if operators else ""
-    if told["file"] and told["file"] != finding.file:
-        text += f", for the most part from {os.path.basename(told['file'])}:{told['line']}"
-    fused = [(str(one["file"]), int(one["line"]), str(one["operator"])) for one in told["fused_with"]]
+    if known["file"] and known["file"] != finding.file:
+        text += f", mostly from {os.path.basename(known['file'])}:{known['line']}"
+    fused = [(str(one["file"]), int(one["line"]), str(one["operator"])) for one in known["fused_with"]]
     return f"{text}; fused with {of_other_lines(fused, finding.file)}." if fused else f"{text}."
 
 

@@ -42,7 +42,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         held_up(finding, run),
         slowed(finding, run),
         behind(finding, run),
-        beside(finding),
+        recurrence(finding),
     )
     return [sentence for sentence in said if sentence]
 
@@ -56,15 +56,15 @@ def cost(finding: Finding, run: RunInfo) -> str:
     if finding.saving_s <= 0 and not kind.predicts:
         return f"{lost}."
     if off := number(finding.evidence, "replay_off"):
-        return f"{lost}. What mending it would bring cannot be told: a replay of this run is {names.percent(off)} off."
+        return f"{lost}. Saving not estimated: the replay differs from the run by {names.percent(off)}."
     if finding.saving_s <= 0:
-        return f"{lost}. Mended alone it would not shorten the run: another delay hides behind it."
+        return f"{lost}. Fixing only this would not shorten the run: another delay takes its place."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
     most = "at most " if finding.evidence.get("at_most") else ""
     text = f"{lost}; {kind.mended} the run would be {most}{names.seconds(finding.saving_s)}{share} shorter"
     cpu, core_wait = (number(finding.evidence, key) or 0.0 for key in ("cpu_share", "core_wait_share"))
     if cpu >= _HAS_CORE and cpu + core_wait >= _COMPUTES and _share_cores(run):
-        return f"{text}, and more where it frees a core that other ranks wait for."
+        return f"{text}, and more if it frees a core that other ranks wait for."
     return f"{text}."
 
 
@@ -73,10 +73,8 @@ def sampled(finding: Finding) -> str:
     marked, steps = (number(finding.evidence, key) for key in ("marked_steps", "steps"))
     if marked is None or steps is None or steps <= marked:
         return ""
-    seen = "one step" if marked == 1 else f"{marked:.0f} steps"
-    return (
-        f"It was seen in {seen} that {'was' if marked == 1 else 'were'} looked at, of {steps:.0f} that it stands for."
-    )
+    seen = "1 step" if marked == 1 else f"{marked:.0f} steps"
+    return f"It was measured in {seen}, which {'stands' if marked == 1 else 'stand'} for {steps:.0f} steps."
 
 
 def _share_cores(run: RunInfo) -> bool:
@@ -91,11 +89,10 @@ def loading(finding: Finding) -> str:
     known = finding.evidence.get("loading")
     if not isinstance(known, Mapping):
         return ""
-    of = f" of {known['dataset']}" if "dataset" in known else ""
+    of = f" of `{known['dataset']}`" if "dataset" in known else ""
     workers = known.get("workers")
-    some = {None: "", 0: ", which has no worker processes", 1: ", which has one worker process"}
-    who = some.get(workers, f", which has {workers} worker processes")
-    return f"It lies in waiting for data from a loader{of}{who}."
+    known_workers = {None: "", 0: " (no workers)", 1: " (1 worker)"}.get(workers, f" ({workers} workers)")
+    return f"This time is spent waiting for the DataLoader{of}{known_workers}."
 
 
 def compiling(finding: Finding) -> str:
@@ -105,9 +102,9 @@ def compiling(finding: Finding) -> str:
         return ""
     times = round(known["compilations"])
     count = "1 compilation" if times == 1 else f"{times} compilations"
-    others = f", {round(known['compilations_others'])} on other ranks" if "compilations_others" in known else ""
-    again = f", {round(known['again'])} of what was compiled before" if known["again"] else ""
-    return f"It lies in compiling (torch.compile): {names.seconds(known['seconds'])} in {count}{again}{others}."
+    others = f"; other ranks: {round(known['compilations_others'])}" if "compilations_others" in known else ""
+    again = f", {round(known['again'])} of them recompilations" if known["again"] else ""
+    return f"This time is spent compiling (torch.compile): {names.seconds(known['seconds'])} in {count}{again}{others}."
 
 
 def asking(finding: Finding) -> str:
@@ -115,7 +112,8 @@ def asking(finding: Finding) -> str:
     known = finding.evidence.get("servers")
     if not isinstance(known, Mapping):
         return ""
-    return f"It lies in waiting for {'a server' if len(known) == 1 else 'servers'} without a record: {_servers(known)}."
+    what = "a server" if len(known) == 1 else "servers"
+    return f"This time is spent waiting for {what} without a record: {_servers(known)}."
 
 
 def _servers(seconds: Mapping[str, float]) -> str:
@@ -141,21 +139,22 @@ def slowed(finding: Finding, run: RunInfo) -> str:
         return ""
     places = [names.place(names.near(str(line["file"]), run.cwd), int(line["line"])) for line in lines]
     lost = sum(float(line["lost_s"]) for line in lines)
-    return f"Of these {names.rank_seconds(lost)} are lost at {' and '.join(places[:4])}, from which it takes the core."
+    return f"It takes the core from {' and '.join(places[:4])}, where {names.rank_seconds(lost)} of this are lost."
 
 
-def beside(finding: Finding) -> str:
-    """How it recurs, and what it is not though one might think so, if the finding says."""
+def recurrence(finding: Finding) -> str:
+    """How it recurs, and which suspected causes are ruled out, if the finding says."""
     recurs, others = finding.evidence.get("recurrence"), finding.evidence.get("not_the_cause")
-    text = f"Who: {recurs}. " if recurs else ""
+    text = f"Recurrence: {recurs}. " if recurs else ""
     return text + (f"Not the cause: {'; '.join(map(str, others))}." if isinstance(others, list) and others else "")
 
 
 def behind(finding: Finding, run: RunInfo) -> str:
-    """Which delay comes to light when this one is mended, if one does."""
+    """Which delay takes the place of this one once it is fixed, if one does."""
     other = finding.evidence.get("behind")
     if not isinstance(other, Mapping):
         return ""
     where = names.place(names.near(str(other["file"]), run.cwd), int(other["line"]))
     ranks = run.names.many(other["ranks"], run.ranks)
-    return f"Behind it hides {where} on {ranks}, which would then cost {names.rank_seconds(float(other['lost_s']))}."
+    lost = names.rank_seconds(float(other["lost_s"]))
+    return f"If this is fixed, {where} on {ranks} becomes the next delay, which costs {lost}."

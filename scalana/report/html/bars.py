@@ -30,7 +30,7 @@ class Part:
 
 
 def bar(parts: Sequence[Part], whole_s: float, label: str = "") -> Markup:
-    """Parts beside each other, in all as wide as they are of ``whole_s``."""
+    """Parts next to each other, in all as wide as they are of ``whole_s``."""
     pieces = [
         element(
             "span",
