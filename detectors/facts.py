@@ -31,10 +31,10 @@ class Need(enum.Enum):
     """What a run must have recorded for a detector to make sense of it."""
 
     CALLS = "communication calls"
-    OPEN_CALLS = "calls that had not returned in the end"
+    OPEN_CALLS = "calls that never returned"
     STEPS = "steps"
-    ACTIONS = "actions of a pipeline"
-    PHASES = "phases of training by reinforcement learning"
+    ACTIONS = "pipeline actions"
+    PHASES = "reinforcement learning phases"
     DEVICE = "work on a device"
 
 

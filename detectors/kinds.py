@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 OF_WAITING = "of waiting"
-OF_LONGER_WORK = "that others could have worked less"
-OF_IDLING = "in which ranks of the pipeline are idle"
+OF_LONGER_WORK = "of extra task time"
+OF_IDLING = "of pipeline idle time"
 OF_LOSS = "more than with ideal scaling"
 
 
@@ -58,8 +58,8 @@ class Kind:
 KINDS = (
     Kind(
         "late-ranks",
-        "ranks take longer at a place than the others, who wait for them",
-        "Some ranks take longer here than the others, who wait for them.",
+        "ranks take longer at a place than the others, which wait for them",
+        "Some ranks take longer here than the others, which wait for them.",
         (Claim("{Ranks} {is|are} late here"),),
         compares=True,
     ),
@@ -72,192 +72,190 @@ KINDS = (
     ),
     Kind(
         "slow-worker",
-        "a rank takes longer for a task where the rank that is free takes the next one; `lost_s` is that",
-        "Some ranks take longer for a task than the others, and do fewer.",
+        "a rank of a task pool takes longer per task than the others; `lost_s` is that extra time",
+        "Some ranks take longer per task than the others, and do fewer tasks.",
         (
             Claim(
-                "{Ranks} {takes|take} {seconds:task_s_here} for a task, the others {seconds:task_s_others}: "
-                "so {it does|they do} {count:tasks_here} of them, and each other rank {count:tasks_others}",
+                "{Ranks} {takes|take} {seconds:task_s_here} per task, the others {seconds:task_s_others}: "
+                "{it does|they do} {count:tasks_here} tasks, each other rank {count:tasks_others}",
                 ("task_s_here", "task_s_others", "tasks_here", "tasks_others"),
             ),
-            Claim("{Ranks} {takes|take} longer for a task than the others"),
+            Claim("{Ranks} {takes|take} longer per task than the others"),
         ),
-        advice="Look at what is done here for a task that others do not do, and at its core.",
+        advice="Check what this rank does per task that others do not, and check its core.",
         arrival="is slow",
         unit=OF_LONGER_WORK,
     ),
     Kind(
         "waiting-for-core",
-        "ranks are ready to run, but have no core",
+        "ranks are ready to run, but wait for a core (oversubscribed cores)",
         "Ranks are ready to run, but wait for a core.",
         (Claim("{Ranks} {is|are} ready to run here, but {waits|wait} for a core"),),
-        advice="Ranks wait here for a CPU core: give each rank a core of its own, or fewer threads.",
+        advice="Ranks wait here for a CPU core: give each rank its own core, or use fewer threads.",
     ),
     Kind(
         "helper-takes-core",
-        "a thread or child of a rank takes the core that it needs",
-        "A thread or process of a rank takes the core that the rank needs.",
-        (Claim("A thread or process of {ranks} computes here, and takes the core from {it|them}"),),
-        advice="Make this cheaper, or give it a core of its own: the rank cannot compute while it does.",
+        "a background thread or child process of a rank takes its core",
+        "A background thread or child process of a rank takes its core.",
+        (Claim("A background thread or child process of {ranks} computes here and takes {its|their} core"),),
+        advice="Make this cheaper, or give it its own core: the rank cannot compute meanwhile.",
     ),
     Kind(
         "slow-transfer",
-        "what a rank sends arrives late by itself, while nobody works",
-        "Data arrives late while no rank works.",
-        (Claim("What {ranks} {sends|send} arrives late by itself, while nobody works"),),
-        advice="The data itself arrives late here: look at message size, network and placement.",
+        "messages of a rank arrive late although no rank works",
+        "Messages arrive late although no rank works.",
+        (Claim("Messages of {ranks} arrive late although no rank works"),),
+        advice="The transfer itself is slow: check message size, network and placement.",
     ),
     Kind(
         "carried-in",
-        "ranks are late before the record begins",
-        "Ranks are late from before the record begins.",
-        (Claim("{Ranks} {is|are} late from before the record begins: the cause lies earlier"),),
-        advice="These ranks were late before recording began; record from the start of the job to see why.",
+        "ranks are late before the recording begins",
+        "Ranks are late before the recording begins.",
+        (Claim("{Ranks} {is|are} late before the recording begins: the cause is earlier"),),
+        advice="These ranks are late before the recording begins: record from the start of the job.",
         predicts=False,
     ),
     Kind(
         "unresolved",
-        "ranks are late, and the samples do not say why",
+        "ranks are late, and the samples do not explain why",
         "Ranks are late, and the samples do not explain why.",
         (
             Claim(
-                "{Ranks} {is|are} late after this call; what {it does|they do} between calls was not recorded",
+                "{Ranks} {is|are} late after this call; the recording has no samples between calls",
                 ("unsampled",),
             ),
             Claim("{Ranks} {is|are} late here; the samples do not explain why"),
         ),
-        advice="The samples do not explain this lateness; a higher --rate may.",
+        advice="The samples do not explain this delay; a higher --rate may.",
         predicts=False,
     ),
     Kind(
         "device-late",
-        "the device of a rank takes longer for its kernels than the others', which wait for it",
-        "The device of some ranks takes longer than the others, which wait for it.",
+        "the device of a rank takes longer for its kernels than others, which wait for it",
+        "The device of some ranks takes longer than others, which wait for it.",
         (
             Claim(
-                "The device of {ranks} takes {text:slower} as long as those of others for everything: it is slow, not "
-                "given more work",
+                "The device of {ranks} takes {text:slower} as long as others for everything: it is slow, but has no "
+                "more work",
                 ("slower",),
             ),
             Claim(
-                "The device of {ranks} takes longer for what is launched here, most of it {text:kernel}, {text:work}",
+                "The device of {ranks} takes longer for kernels launched here, mostly {text:kernel}, {text:work}",
                 ("kernel", "work"),
             ),
-            Claim(
-                "The device of {ranks} takes longer for what is launched here, most of it {text:kernel}", ("kernel",)
-            ),
+            Claim("The device of {ranks} takes longer for kernels launched here, mostly {text:kernel}", ("kernel",)),
             Claim("The device of {ranks} takes longer here than the others"),
         ),
-        advice="The device computes longer here than on other ranks: balance what it is given, or how often it runs.",
+        advice="The device computes longer here than on other ranks: balance its input, or how often this runs.",
         arrival="is late",
         is_on_device=True,
     ),
     Kind(
         "launch-gap",
-        "the device of a rank has nothing to do, as its host launches too late; other devices wait for it",
-        "The device of some ranks has nothing to do, and others wait for it.",
+        "the device of a rank is idle because its host launches too late; other devices wait for it",
+        "The device of some ranks is idle, and others wait for it.",
         (
             Claim(
-                "The device of {ranks} has nothing to do, as the host is late with {text:cause}: {text:doing}",
+                "The device of {ranks} is idle because the host is late with {text:cause}: {text:doing}",
                 ("cause", "doing"),
             ),
-            Claim("The device of {ranks} has nothing to do, and the host did not more than others"),
+            Claim("The device of {ranks} is idle, although the host does no more than others"),
         ),
-        advice="Give the device its work earlier: do this on another thread or ahead of time, or less of it.",
+        advice="Launch kernels earlier: do this on another thread or ahead of time, or do less here.",
         arrival="launches late",
     ),
     Kind(
         "initial-skew",
-        "late on its device when the record begins",
-        "Ranks are late on their devices when the record begins.",
+        "late on its device when the recording begins",
+        "Ranks are late on their devices when the recording begins.",
         (
             Claim(
-                "{Ranks} {is|are} {seconds:late_s} late on average when those steps begin in which devices were looked "
-                "at: not slow in these",
+                "{Ranks} {is|are} {seconds:late_s} late on average when steps with recorded device times begin, but "
+                "not slow in them",
                 ("late_s", "marked_steps"),
             ),
             Claim(
-                "{Ranks} {is|are} {seconds:late_s} late when the record begins: not slow in what was recorded",
+                "{Ranks} {is|are} {seconds:late_s} late when the recording begins, but not slow afterwards",
                 ("late_s",),
             ),
-            Claim("{Ranks} {is|are} late when the record begins: not slow in what was recorded"),
+            Claim("{Ranks} {is|are} late when the recording begins, but not slow afterwards"),
         ),
         spends=False,
-        advice="The record does not show why: begin recording earlier, or leave the first step out.",
+        advice="The recording does not show why: start it earlier, or skip the first step.",
         predicts=False,
     ),
     Kind(
         "hang",
-        "a call never returned: the rank that did not come to it, and what it did instead",
+        "a call never returned: the rank that did not reach it, and what it did instead",
         "Ranks wait for others that never arrive.",
         (
-            Claim("{Ranks} wait for each other in a circle, to the end", ("circle",)),
+            Claim("{Ranks} wait for each other in a cycle (deadlock)", ("circle",)),
             Claim(
-                "{Ranks} never came to the {text:operation} in which {ranks:waiting_ranks} waited to the end, but "
+                "{Ranks} never reached the {text:operation} in which {ranks:waiting_ranks} waited to the end, but "
                 "{waits|wait} in {text:also_in}",
                 ("operation", "waiting_ranks", "also_in"),
             ),
             Claim(
-                "{Ranks} never came to the {text:operation} in which {ranks:waiting_ranks} waited to the end",
+                "{Ranks} never reached the {text:operation} in which {ranks:waiting_ranks} waited to the end",
                 ("operation", "waiting_ranks"),
             ),
-            Claim("{Ranks} never came to a call in which others waited to the end"),
+            Claim("{Ranks} never reached a call in which others waited to the end"),
         ),
         spends=False,
-        arrival="does not come",
+        arrival="does not arrive",
     ),
     Kind(
         "pipeline-imbalance",
-        "a stage of a pipeline has more to do for a microbatch than the others; `saving_s` is that of a new split",
-        "A stage of a pipeline has more to do than the others.",
+        "a pipeline stage takes longer per microbatch than the others; `saving_s` is for a new split of the layers",
+        "A pipeline stage takes longer than the others (load imbalance).",
         (
             Claim(
-                "Stage {count:stage} ({ranks}) takes {seconds:stage_s} for a microbatch, a stage {seconds:mean_s} on "
-                "average: the others wait for it",
+                "Stage {count:stage} ({ranks}) takes {seconds:stage_s} per microbatch, the average stage "
+                "{seconds:mean_s}: the others wait for it",
                 ("stage_s", "mean_s"),
             ),
-            Claim("{Ranks} {has|have} more to do in the pipeline than the others"),
+            Claim("{Ranks} {has|have} more work in the pipeline than the others"),
         ),
         advice="Give this stage fewer layers, or make them cheaper.",
         arrival="takes longest",
         unit=OF_IDLING,
         predicts=False,
-        mended="with the layers split anew",
+        mended="with a new split of the layers",
     ),
     Kind(
         "pipeline-straggler",
-        "a stage of a pipeline takes longer for some microbatches than it usually does",
-        "A stage of a pipeline takes longer for some microbatches.",
+        "a pipeline stage takes longer for some microbatches than it usually does",
+        "A pipeline stage takes longer for some microbatches.",
         (
             Claim(
-                "{Ranks} {takes|take} {seconds:long_s} instead of {seconds:usual_s} at {text:which}: all wait",
+                "{Ranks} {takes|take} {seconds:long_s} instead of {seconds:usual_s} for {text:which}: all wait",
                 ("long_s", "usual_s", "which"),
             ),
             Claim("{Ranks} {takes|take} longer for some microbatches, and the pipeline waits"),
         ),
-        advice="Look at what is done here for these microbatches and not for others.",
+        advice="Check what this stage does for these microbatches only.",
         arrival="takes longer",
         unit=OF_IDLING,
     ),
     Kind(
         "pipeline-link",
-        "messages between stages of a pipeline take long",
-        "Messages between stages of a pipeline take long.",
+        "messages between pipeline stages are slow",
+        "Messages between pipeline stages are slow.",
         (
             Claim(
                 "Messages {text:link} take {seconds:latency_s}, others {seconds:others_s}: the pipeline waits for them",
                 ("link", "latency_s", "others_s"),
             ),
             Claim("Messages between stages take {seconds:latency_s}, and the pipeline waits for them", ("latency_s",)),
-            Claim("Messages between stages take long"),
+            Claim("Messages between stages are slow"),
         ),
-        advice="Look at this connection, at the size of what is sent, and at which ranks are neighbours on it.",
+        advice="Check this connection, the message size, and which ranks are neighbours on it.",
         unit=OF_IDLING,
     ),
     Kind(
         "pipeline-host",
-        "a rank of a pipeline does other things between its actions, or loads data, while the pipeline waits",
-        "A rank of a pipeline holds it up between its actions.",
+        "a pipeline rank does other work between its actions, or loads data, while the pipeline waits",
+        "A pipeline rank delays the pipeline between its actions.",
         (
             Claim(
                 "{Ranks} {loads|load} input data for {seconds:data_s} before each step, and the pipeline waits",
@@ -267,36 +265,36 @@ KINDS = (
                 "{Ranks} {spends|spend} {seconds:host_s} of each step between actions, and the pipeline waits",
                 ("host_s",),
             ),
-            Claim("{Ranks} {holds|hold} the pipeline up between actions"),
+            Claim("{Ranks} {delays|delay} the pipeline between actions"),
         ),
-        advice="Move this out of the schedule, or onto another thread: every microbatch waits for it.",
-        arrival="is busy with it",
+        advice="Move this out of the schedule, or to another thread: every microbatch waits for it.",
+        arrival="is busy with this",
         unit=OF_IDLING,
     ),
     Kind(
         "pipeline-replica",
-        "one replica of a pipeline takes longer for a step than the others, which wait for it in reducing gradients",
-        "A replica of a pipeline takes longer than the others.",
+        "one replica of a pipeline takes longer per step than the others, which wait for it in the gradient reduction",
+        "A pipeline replica takes longer than the others.",
         (
             Claim(
-                "{Ranks} {holds|hold} stages of a replica of the pipeline that takes {seconds:here_s} for a step, "
-                "others {seconds:others_s}: these wait for its gradients",
+                "{Ranks} {belongs|belong} to a pipeline replica that takes {seconds:here_s} per step, others "
+                "{seconds:others_s}: these wait for its gradients",
                 ("here_s", "others_s"),
             ),
-            Claim("{Ranks} {holds|hold} stages of a replica of the pipeline that takes longer than the others"),
+            Claim("{Ranks} {belongs|belong} to a pipeline replica that takes longer than the others"),
         ),
-        advice="Look at what these ranks do more than those of the same stages in other replicas, and at their cores.",
+        advice="Compare these ranks with those of the same stages in other replicas, and check their cores.",
         arrival="takes longer",
     ),
     Kind(
         "pipeline-schedule",
-        "another schedule would leave ranks of a pipeline idle for less time, with no more memory. No rank is to "
-        "blame: it comes after all faults, and in the text with the pipeline",
+        "another schedule has a smaller pipeline bubble and needs no more memory. No rank is to blame: reports list "
+        "it after all faults, the text report with the pipeline",
         "Another schedule of the pipeline is faster.",
         (
             Claim(
                 "The schedule itself leaves ranks idle for {seconds:idle_s} of a step of {seconds:step_s}; "
-                "{text:other} needs no more memory for activations and takes {seconds:other_s}",
+                "{text:other} takes {seconds:other_s} and needs no more activation memory",
                 ("idle_s", "step_s", "other", "other_s"),
             ),
             Claim("The schedule itself leaves ranks idle"),
@@ -307,35 +305,35 @@ KINDS = (
     ),
     Kind(
         "rl-long-tail",
-        "a process generates a trajectory that is far longer than the others, and all wait for it",
+        "a process generates a trajectory that is far longer than the others (long tail), and all wait for it",
         "Processes wait for the longest trajectories of a rollout.",
         (
             Claim(
-                "One of {ranks}, from step to step another one, is still generating while the others wait: "
-                "{seconds:phase_s_here} in a rollout, the others {seconds:phase_s_others}. {text:longest}",
+                "One of {ranks}, a different one in each step, still generates while the others wait: "
+                "{seconds:phase_s_here} per rollout, the others {seconds:phase_s_others}. {text:longest}",
                 ("longest", "in_turns"),
             ),
             Claim(
-                "{Ranks} {is|are} still generating while the others wait: {seconds:phase_s_here} in a rollout, the "
+                "{Ranks} still {generates|generate} while the others wait: {seconds:phase_s_here} per rollout, the "
                 "others {seconds:phase_s_others}. {text:longest}",
                 ("longest",),
             ),
-            Claim("{Ranks} {is|are} still generating while the others wait"),
+            Claim("{Ranks} still {generates|generate} while the others wait"),
         ),
         spends=False,
     ),
     Kind(
         "rl-assignment",
-        "trajectories are given to processes unevenly, and another assignment would end sooner",
-        "Trajectories are spread unevenly over processes.",
+        "trajectories are assigned to processes unevenly; another assignment would end sooner",
+        "Trajectories are assigned to processes unevenly.",
         (
             Claim(
-                "One of {ranks}, from step to step another one, has more to generate than the others: "
-                "{seconds:phase_s_here} in a rollout, the others {seconds:phase_s_others}",
+                "One of {ranks}, a different one in each step, has more to generate than the others: "
+                "{seconds:phase_s_here} per rollout, the others {seconds:phase_s_others}",
                 ("phase_s_here", "in_turns"),
             ),
             Claim(
-                "{Ranks} {has|have} more to generate than the others: {seconds:phase_s_here} in a rollout, the others "
+                "{Ranks} {has|have} more to generate than the others: {seconds:phase_s_here} per rollout, the others "
                 "{seconds:phase_s_others}",
                 ("phase_s_here",),
             ),
@@ -345,11 +343,11 @@ KINDS = (
     ),
     Kind(
         "rl-verifier",
-        "processes wait for one that checks or scores its answers",
+        "processes wait for another one that still checks or scores answers",
         "Processes wait for a verifier.",
         (
             Claim(
-                "{Ranks} {scores|score} answers for {seconds:phase_s_here} a step, the others for "
+                "{Ranks} {scores|score} answers for {seconds:phase_s_here} per step, the others for "
                 "{seconds:phase_s_others}",
                 ("phase_s_here",),
             ),
@@ -363,7 +361,7 @@ KINDS = (
         "Processes wait for new weights.",
         (
             Claim(
-                "{Ranks} {spends|spend} {seconds:phase_s_here} a step on new weights, for which the others wait",
+                "{Ranks} {spends|spend} {seconds:phase_s_here} per step on new weights while the others wait",
                 ("phase_s_here",),
             ),
             Claim("The others wait for new weights from {ranks}"),
@@ -372,11 +370,11 @@ KINDS = (
     ),
     Kind(
         "rl-data-transfer",
-        "processes wait for data: prompts, answers, advantages, on their way or prepared by one of them",
+        "processes wait for prompts, answers or advantages that are transferred, or prepared by one process",
         "Processes wait for data of a rollout or of training.",
         (
             Claim(
-                "{Ranks} {spends|spend} {seconds:phase_s_here} a step on data, for which the others wait",
+                "{Ranks} {spends|spend} {seconds:phase_s_here} per step on data while the others wait",
                 ("phase_s_here",),
             ),
             Claim("The others wait for data from {ranks}"),
@@ -386,10 +384,10 @@ KINDS = (
     Kind(
         "rl-evaluation",
         "rollouts and training wait while weights are evaluated",
-        "Processes wait until weights have been evaluated.",
+        "Processes wait for an evaluation of the weights.",
         (
             Claim(
-                "{Ranks} {evaluates|evaluate} for {seconds:phase_s_here} a step, and the others wait",
+                "{Ranks} {evaluates|evaluate} for {seconds:phase_s_here} per step while the others wait",
                 ("phase_s_here",),
             ),
             Claim("The others wait for the evaluation by {ranks}"),
@@ -398,11 +396,11 @@ KINDS = (
     ),
     Kind(
         "rl-starvation",
-        "training waits for trajectories that come too slowly",
+        "training waits for trajectories that arrive too slowly",
         "Training waits for trajectories.",
         (
             Claim(
-                "Trajectories come too slowly: a process waits {seconds:lost_s_a_step} a step for them, most of it "
+                "Trajectories arrive too slowly: a process waits {seconds:lost_s_a_step} per step for them, mostly "
                 "because of {ranks}",
                 ("lost_s_a_step",),
             ),
@@ -412,12 +410,12 @@ KINDS = (
     ),
     Kind(
         "rl-training-imbalance",
-        "processes train on different numbers of tokens, and wait for the one with most",
+        "processes train on different numbers of tokens and wait for the one with the most",
         "Processes train on different numbers of tokens.",
         (
             Claim(
-                "{Ranks} {trains|train} on {count:trained_tokens_here} {text:unit} a step, the others on "
-                "{count:trained_tokens_others}: {seconds:phase_s_here}, the others {seconds:phase_s_others}",
+                "{Ranks} {trains|train} on {count:trained_tokens_here} {text:unit} per step "
+                "({seconds:phase_s_here}), the others on {count:trained_tokens_others} ({seconds:phase_s_others})",
                 ("trained_tokens_here", "trained_tokens_others", "unit"),
             ),
             Claim("{Ranks} {trains|train} on more tokens than the others"),
@@ -449,19 +447,19 @@ KINDS = (
 SCALING_KINDS = (
     Kind(
         "serial",
-        "one rank does this for all",
+        "one rank does this work for all",
         "Work that one rank does for all.",
         (Claim("{Ranks} {does|do} this alone, while the others wait"),),
-        advice="One rank does this for all: share it among the ranks, or overlap it with their work.",
+        advice="One rank does this work for all: distribute it, or overlap it with the work of the others.",
         unit=OF_LOSS,
     ),
     Kind(
         "replicated",
-        "every rank does all of this",
+        "every rank does all of this work",
         "Work that every rank does in full.",
-        (Claim("Every rank does this work in full: it does not become less on more ranks"),),
-        advice="Every rank does all of this: divide it among the ranks and exchange the parts, or do it once and keep "
-        "the result.",
+        (Claim("Every rank does this work in full: more ranks do not reduce it"),),
+        advice="Every rank does all of this work: divide it among the ranks and exchange the parts, or do it once and "
+        "cache the result.",
         unit=OF_LOSS,
     ),
     Kind(
@@ -475,7 +473,7 @@ SCALING_KINDS = (
     ),
     Kind(
         "unresolved",
-        "ranks are late, and the samples do not say why",
+        "ranks are late, and the samples do not explain why",
         "Ranks are late, and the samples do not explain why.",
         (Claim("{Ranks} {arrives|arrive} late here; the samples do not explain why"),),
         unit=OF_LOSS,
@@ -483,7 +481,7 @@ SCALING_KINDS = (
     ),
     Kind(
         "non-scalable",
-        "work that shrinks less than the ranks grow",
+        "work that shrinks less than the number of ranks grows",
         "Work that does not scale.",
         (),
         unit=OF_LOSS,

@@ -112,7 +112,7 @@ def _unbalanced(facts: Facts) -> list[str]:
     missing_s = abs(float(facts.blame.seconds.sum()) - facts.wait_s)
     if missing_s <= SUM_TOLERANCE * max(facts.wait_s, 1e-9):
         return []
-    return [f"the blame misses {missing_s:.3f} s of {facts.wait_s:.3f} s of waiting: please report this"]
+    return [f"the delay costs miss {missing_s:.3f} s of {facts.wait_s:.3f} s of waiting: please report this"]
 
 
 def _count_stuck(stuck_s: float, time: TimeSplit, findings: list[Finding]) -> None:
@@ -140,7 +140,7 @@ def _turns_in_calls(ppg: PPG, time: TimeSplit) -> list[str]:
     shared = _shared_cores(ppg.run)
     if not shared or time.transfer_s <= TRANSFER * time.total_s:
         return []
-    return [f"{shared}: what calls take (transfer) is in part waiting for a core"]
+    return [f"{shared}: part of the time in calls (transfer) is waiting for a core"]
 
 
 def _shared_cores(run: RunInfo) -> str:

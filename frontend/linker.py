@@ -29,7 +29,7 @@ UNROLLED = 3
 often before that counts as recursion."""
 
 
-_TOO_LARGE = "the program's structure is too large to write out; its deepest calls are left to samples"
+_TOO_LARGE = "the program's structure is too large to list; its deepest calls come from samples"
 
 
 class Names(Protocol):
@@ -107,7 +107,7 @@ class Linker:
         if back >= 0:
             return psg.add(VertexKind.CALL, node.place, parent, recursion=back)
         if depth > self.depth:
-            self._cut(f"calls are followed {self.depth} functions deep; deeper ones are left to samples")
+            self._cut(f"calls are followed {self.depth} functions deep; deeper ones come from samples")
         elif len(psg) >= self._limit:
             self._cut(_TOO_LARGE)
         else:

@@ -267,11 +267,11 @@ def build_ppg(
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if unseen and not run.thinned_ranks:
         run.warnings.append(
-            f"the results of {unseen} call{'s' * (unseen > 1)} came from processes that left no record here: those of "
-            "other hosts do where the run folder, at the same path, is shared by all, or records are copied together"
+            f"the results of {unseen} call{'s' * (unseen > 1)} came from processes without a record here: for other "
+            "hosts, share the run folder at the same path, or copy all records into it"
         )
     if mixed:
-        run.warnings.append(f"ranks called different operations at the same place {mixed} times")
+        run.warnings.append(f"ranks called different operations at the same position {mixed} times")
     return PPG(psg, timeline, metrics, run, spans, models, host, compiled, servers)
 
 

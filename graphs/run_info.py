@@ -182,9 +182,7 @@ def _unseen(data: Gathered) -> list[str]:
         if not _lies_in(tree, path, imports)
     }
     return [
-        f"what ranks send each other by {name} is not recorded, nor what they wait for there"
-        for name in _OWN_WAYS.values()
-        if name in used
+        f"communication by {name} is not recorded, nor is waiting for it" for name in _OWN_WAYS.values() if name in used
     ]
 
 
@@ -199,27 +197,27 @@ def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
     warnings = []
     if run.killed_ranks:
         warnings.append(
-            f"the record of {run.names.listed(run.killed_ranks)} stops without "
-            "an end: the process was killed or crashed, and its last second may be missing"
+            f"the record of {run.names.listed(run.killed_ranks)} has no end: the process was killed or crashed, and "
+            "its last second may be missing"
         )
     if len(data.hosts) > 1 and (alone := [h for h in range(1, len(data.hosts)) if data.clocks.ticks[h] == 0]):
         names = ", ".join(data.hosts[h] for h in alone)
         warnings.append(
-            f"the clock of {names} could only be aligned by the time of day: nothing that all its ranks wait for "
-            "together with the others was recorded"
+            f"the clock of {names} is aligned by the time of day only: no operation in which all its ranks wait with "
+            "the others was recorded"
         )
     if run.thinned_ranks:
         warnings.append(
-            f"{run.names.listed(run.thinned_ranks)} made more calls than are "
-            "written one by one: of their communication a sample was kept (sums per call path are exact)"
+            f"{run.names.listed(run.thinned_ranks)} made too many calls to record each: their communication is "
+            "sampled (sums per call path are exact)"
         )
     if run.ranks > 1 and len(timeline.calls) == 0:
         warnings.append("no communication between the ranks was recorded")
     if not data.rows["samples"].any() and len(timeline.locations):
-        warnings.append("no samples were recorded: what ranks did between communication calls is not known")
+        warnings.append("no samples were recorded: the work between communication calls is unknown")
     incomplete = _lacking(timeline)
     if incomplete and not run.thinned_ranks and not run.missing_ranks:
-        warnings.append(f"{incomplete} of {len(timeline.instances)} operations lack members and are left out of waits")
+        warnings.append(f"{incomplete} of {len(timeline.instances)} operations lack members: their waits are left out")
     return warnings
 
 

@@ -33,7 +33,7 @@ class Patches:
         original = getattr(owner, name, None)
         if not callable(original):
             whole = f"{owner.__name__}.{name}" if isinstance(owner, type) else name
-            session.note(f"{self.library}: {whole} is not where it was: {recorded} are not recorded")
+            session.note(f"{self.library}: {whole} not found: {recorded} are not recorded")
             return
         setattr(owner, name, _made(original, make))
 
@@ -47,7 +47,7 @@ class Patches:
         """The same with a function in a table; ``name`` is what the function is there."""
         original = table.get(key)
         if not callable(original):
-            session.note(f"{self.library}: {name} is not where it was: {recorded} are not recorded")
+            session.note(f"{self.library}: {name} not found: {recorded} are not recorded")
             return
         table[key] = _made(original, make)
 

@@ -117,7 +117,7 @@ def _load_native() -> None:
 
         if not hasattr(_core, "supported"):  # in a checkout the folder of its sources has the same name
             raise ImportError(
-                f"scalana.runtime._core was not built for Python {sys.version_info[0]}.{sys.version_info[1]}"
+                f"scalana.runtime._core is not built for Python {sys.version_info[0]}.{sys.version_info[1]}"
             )
         _native = _core
 

@@ -164,8 +164,7 @@ def analyze(
             raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
         ppg.run.warnings += lacking
         ppg.run.warnings += [
-            f"{path} is not what it was when it ran (built again, or gone): what was recorded in it has no lines"
-            for path in changed
+            f"{path} changed after the run (rebuilt or removed): its recorded code has no lines" for path in changed
         ]
         analysis = detectors.analyze(ppg) if steps is None else _analyze_part(path, ppg, steps)
         _add_models(analysis)

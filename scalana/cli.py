@@ -15,7 +15,7 @@ from scalana.commands import COMMANDS, CommandError, command
 from scalana.version import __version__
 
 _DESCRIPTION = """\
-Which line, on which rank, made everyone else wait, and how much time comes back if it is fixed?
+Which line, on which rank, makes all others wait, and how much time does a fix save?
 
 examples:
   scalana run -- torchrun --standalone --nproc-per-node 4 train.py

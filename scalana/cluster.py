@@ -40,16 +40,14 @@ class Cluster:
         try:
             from distributed import Client
         except ImportError as error:
-            raise ClusterError(
-                f"{OPTION} needs Dask, which is not installed here: pip install 'scalana[dask]'"
-            ) from error
+            raise ClusterError(f"{OPTION} needs Dask: pip install 'scalana[dask]'") from error
         self._where = f"{OPTION} {address}"
         for name in ("distributed", "tornado", "bokeh"):
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is told by an exception
         try:
             self._client = Client(address, timeout=CONNECT_S, set_as_default=False)
         except Exception as error:
-            raise ClusterError(f"{self._where}: no Dask scheduler answers there ({_brief(error)})") from error
+            raise ClusterError(f"{self._where}: no Dask scheduler answers ({_brief(error)})") from error
         try:
             self._client.wait_for_workers(1, timeout=CONNECT_S)
         except Exception as error:
@@ -117,15 +115,17 @@ class Cluster:
             if isinstance(answer, BaseException):
                 raise ClusterError(f"{self._where}: worker {worker} cannot import scalana ({_brief(answer)})")
             if answer != __version__:
-                raise ClusterError(f"{self._where}: worker {worker} has scalana {answer}, here it is {__version__}")
+                raise ClusterError(
+                    f"{self._where}: worker {worker} has scalana {answer}, this is {__version__}: install one version"
+                )
 
     def _results(self, futures: list[Any], folder: RunFolder) -> list[Any]:
         try:
             return list(self._client.gather(futures))
         except FileNotFoundError as error:
             raise ClusterError(
-                f"{self._where}: a worker does not see {error}: the run folder has to be on a file system that all "
-                "workers share, at the same place"
+                f"{self._where}: a worker cannot find {error}: put the run folder on a file system that all workers "
+                "share, at the same path"
             ) from error
         except Exception as error:
             raise ClusterError(f"{self._where}: a worker failed on {folder.path} ({_brief(error)})") from error

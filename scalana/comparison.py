@@ -98,7 +98,7 @@ def scaling(
     known: set[str] = set()
     for path in runs:
         if os.path.realpath(path) in known:
-            raise RunDataError(f"{os.fspath(path)}: given twice; what varies is told by another run of that size")
+            raise RunDataError(f"{os.fspath(path)}: given twice; to measure variation, record another run of that size")
         known.add(os.path.realpath(path))
 
     costs, reference, largest = [], -1, None

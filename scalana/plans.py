@@ -32,7 +32,7 @@ def read_profile(
     if os.path.isdir(source):
         if ranks is not None or microbatches is not None:
             raise CommandError(
-                "--ranks and --microbatches are for files of layer costs: write one by `scalana pipeline layers` first"
+                "--ranks and --microbatches need a file of layer costs: write one with `scalana pipeline layers` first"
             )
         return profile_of_run(source, pipeline)
     from scalana.detectors.pipeline.plans.profile import ProfileError
@@ -72,8 +72,8 @@ def profile_of_run(folder: str, number: int = 1) -> LayerProfile:
     found = pipeline.diagnosis.attribution
     if not found.trusted:
         raise CommandError(
-            f"{folder}: the replay of the recorded steps is {found.replay_error:+.1%} off what was measured, too far to"
-            " plan with; record more steps on a quieter machine"
+            f"{folder}: the replay differs from the recorded steps by {found.replay_error:+.1%}, too much for "
+            "planning; record more steps on a quieter machine"
         )
     layers = pipeline.diagnosis.layers
     for said in () if layers is None else what_is_no_layer(layers):
@@ -100,7 +100,7 @@ def pipeline_of(folder: str, number: int) -> Pipeline:
         raise CommandError(f"could not analyse {folder}: {str(error) or type(error).__name__}") from error
     pipelines = analysis.sections.get(SECTION)
     if not isinstance(pipelines, list) or not pipelines:
-        raise CommandError(f"{folder}: no pipeline was recorded on all ranks (docs/pipelines.md says what is)")
+        raise CommandError(f"{folder}: no pipeline was recorded on all ranks (see docs/pipelines.md)")
     if not 1 <= number <= len(pipelines):
         raise CommandError(f"{folder}: there is no pipeline {number}; {len(pipelines)} were recorded")
     found: Pipeline = pipelines[number - 1]
@@ -164,7 +164,7 @@ def read_written(path: str, engine: str = "torch") -> Written:
     file = Path(path) / "plan.json" if os.path.isdir(path) else Path(path)
     data = read_json(str(file))
     if not isinstance(data, dict) or "order" not in data:
-        raise CommandError(f"{file} is no plan; `scalana pipeline plan` writes one")
+        raise CommandError(f"{file} is not a plan; `scalana pipeline plan` writes one")
 
     def beside(name: str) -> str:
         try:

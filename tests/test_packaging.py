@@ -110,6 +110,17 @@ def test_the_wheel_is_what_runs(installed: Path, tmp_path: Path) -> None:
         assert Path(line).is_relative_to(installed.parents[1]), line
 
 
+@pytest.mark.parametrize("folder", ["runtime/_core", "runtime/mpi"])
+def test_the_wheel_has_what_is_compiled_on_demand(folder: str, installed: Path, tmp_path: Path) -> None:
+    package = Path(run([installed, "-c", "import scalana; print(scalana.__file__)"], tmp_path).stdout.strip()).parent
+
+    def sources(root: Path) -> set[str]:
+        return {str(path.relative_to(root)) for path in root.rglob("*") if path.suffix in (".c", ".cpp", ".h")}
+
+    assert sources(ROOT / folder)
+    assert sources(package / folder) == sources(ROOT / folder)
+
+
 def test_the_command_says_what_it_can_do(installed: Path, tmp_path: Path) -> None:
     said = run([installed.with_name("scalana"), "--help"], tmp_path).stdout
     assert all(command in said for command in ("run", "report", "scaling", "diff", "psg"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.device.advice import HOST_CAUSES, LAUNCH_BOUND, OTHER_CAUSE, advise
 from scalana.detectors.device.backtrack import Backtracking, Cause, Costs, Why, gaps_within
 from scalana.detectors.device.lanes import Devices
 from scalana.detectors.device.more_work import difference
@@ -17,7 +18,6 @@ from scalana.detectors.device.waits import Meeting, Member
 from scalana.detectors.finding import Finding, Hop, Series
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.when.reasons import Reason
 from scalana.graphs.spans.module_places import Forwards
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
@@ -35,34 +35,6 @@ _KEPT = 0.7
 """Part of what is lost at a vertex and below it that must lie in the children that are followed."""
 _SHORT_GAP_S = 200e-6
 """Gaps that are mostly shorter are those of a host that launches too slowly."""
-HOST_CAUSES = (
-    (
-        "the data loader",
-        re.compile(r"DataLoader|_next_data|pin_memory|data_worker"),
-        "Load ahead: more workers, prefetching, or less work for each sample on this rank.",
-    ),
-    (
-        "synchronisation with the device",
-        re.compile(r"Synchronize|aten::item|_local_scalar_dense|aten::nonzero|StreamWait"),
-        "Do not wait for the device here: keep the value there, or read it once a step, after all is launched.",
-    ),
-    (
-        "copies that wait",
-        re.compile(r"[Mm]emcpy|aten::_to_copy|aten::copy_"),
-        "Copy from pinned memory without blocking, and ahead of time.",
-    ),
-    (
-        "allocation on the device",
-        re.compile(r"(?:cuda|hip)(?:Malloc|Free|HostAlloc|HostMalloc)"),
-        "Keep memory instead of asking the device for it: sizes that do not change, no empty_cache in the loop.",
-    ),
-)
-"""What the host does instead of launching, by the name of the operator or call, and what to do about it; the first
-that fits."""
-LAUNCH_BOUND = "short kernels that it launches too slowly"
-ADVICE_LAUNCH_BOUND = "Launch less: fuse or batch operators, compile the model, or capture it in a graph."
-ADVICE_SLOW = "Look at this device: its clock, temperature and power limit, and what else runs on it; try another one."
-OTHER_CAUSE = "its own work"
 
 
 @dataclass(slots=True)
@@ -115,7 +87,7 @@ def detect(
         if BY_NAME[kind].predicts:
             finding.saving_s = _saving_s(told, costs, meetings, devices)
         finding.evidence.update(_evidence(kind, told, costs, devices, meetings, factor))
-        finding.advice = _advice(finding)
+        finding.advice = advise(finding)
         finding.series = _series(told, costs, devices) if kind != SKEW else None
         finding.path = _path(told, costs, meetings, timeline, psg, finding)
         findings.append(finding)
@@ -342,18 +314,6 @@ def short(name: str) -> str:
     """The name of a kernel without its result, parameters and arguments of templates."""
     bare = name.removeprefix("void ").replace("(anonymous namespace)::", "")
     return re.split(r"[<(]", bare, maxsplit=1)[0] if "::" in bare or bare != name else name
-
-
-def _advice(finding: Finding) -> str:
-    """What to do about a finding."""
-    if finding.evidence.get("slowdown"):
-        return ADVICE_SLOW
-    if different := finding.evidence.get("different"):
-        return Reason[str(different).upper()].value
-    cause = finding.evidence.get("cause")
-    if cause == LAUNCH_BOUND:
-        return ADVICE_LAUNCH_BOUND
-    return next((advice for word, _, advice in HOST_CAUSES if word == cause), BY_NAME[finding.kind].advice)
 
 
 def _host_cause(

@@ -57,9 +57,9 @@ def _of_kind(what: int, here: np.ndarray, usual: np.ndarray, devices: Devices) -
             mine, theirs = (devices.kinds.names[int(devices.kinds.inputs[kind])] for kind in (what, largest))
             return Difference(Reason.INPUTS, f"on inputs of {mine}, where others have {theirs}")
     if here[what] > SAME * usual[what]:
-        return Difference(Reason.NUMBER, f"of which it has {here[what]:.0f}, and others {usual[what]:.0f}")
+        return Difference(Reason.NUMBER, f"of which it runs {here[what]:.0f}, others {usual[what]:.0f}")
     told = " on inputs of the same shape" if devices.kinds.inputs[what] >= 0 else ""
-    return Difference(Reason.TIME, f"though it has no more of them than others{told}")
+    return Difference(Reason.TIME, f"although it runs no more of them than others{told}")
 
 
 def _of_module(what: int, row: int, here_s: float, others_s: float, devices: Devices) -> Difference:

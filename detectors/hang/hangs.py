@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scalana.detectors.finding import Finding, Hop
+from scalana.detectors.hang.advice import advise
 from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
@@ -187,27 +188,8 @@ def _finding(
         saving_s=longest.seconds,
         path=[symptom, root],
         evidence=evidence,
-        advice=_advice(rank, operation, by_rank, circle, _asks(vertex, psg), names),
+        advice=advise(rank, operation, by_rank, circle, _asks(vertex, psg), names),
     )
-
-
-def _advice(
-    rank: int, operation: str, by_rank: dict[int, OpenCall], circle: list[int], asks: bool, names: ProcessNames
-) -> str:
-    who = names.one(rank)
-    if circle:
-        following = zip(circle, [*circle[1:], circle[0]], strict=True)
-        if names.several:
-            pairs = ", ".join(f"{names.one(waiting)} for {names.one(awaited)}" for waiting, awaited in following)
-        else:
-            pairs = "rank " + ", ".join(f"{waiting} for {awaited}" for waiting, awaited in following)
-        return f"A deadlock: {pairs}. One of them must do what is waited for before it waits itself."
-    if rank in by_rank:
-        other = BY_CODE[by_rank[rank].operation].name
-        return f"Ranks disagree on what comes next: {operation} here, {other} on {who}."
-    if asks:
-        return f"{who[0].upper()}{who[1:]} never came to this {operation}: it asked for something that did not come."
-    return f"{who[0].upper()}{who[1:]} never came to this {operation}: look at what it was doing, or whether it ended."
 
 
 def _last_place(rank: int, timeline: Timeline, by_rank: dict[int, OpenCall]) -> tuple[int, int, float]:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
-from scalana.detectors.late_ranks.pools import advise_order
 
 SPREAD = 0.5
 """Part of a finding that is due to ranks that are late on average, below which they are late in turns."""
@@ -25,24 +24,24 @@ NO_CORE = 3.0
 _CALLS = (
     (
         re.compile(r"\bgc\.collect\("),
-        "This goes over every object that the rank keeps: call gc.freeze() once all is set up, collect less often, and "
-        "look at what this rank keeps that others do not.",
+        "Garbage collection visits every object of the rank: call gc.freeze() after the set-up, collect less often, "
+        "and check which objects only this rank keeps.",
     ),
     (
         re.compile(r"\b(flock|lockf)\(|\bFileLock\("),
-        "Ranks take turns here, outside of communication: do less under this lock, or give each rank its own.",
+        "Ranks serialise on this file lock: do less while it is held, or give each rank its own.",
     ),
     (
         re.compile(r"\b(fsync|fdatasync|os\.sync)\(|\btorch\.save\("),
-        "Writing out keeps the rank waiting: write less often, or leave it to a thread or process of its own.",
+        "Writing to disk blocks the rank: write less often, or in a background thread or process.",
     ),
     (
         re.compile(r"\b(all_gather_object|gather_object|\w+_object_list)\("),
-        "Objects are pickled here, and unpickled wherever they arrive: exchange less, or tensors.",
+        "This pickles objects and unpickles them on arrival: send less, or send tensors.",
     ),
     (
         re.compile(r"\bempty_cache\("),
-        "Memory that is given back must be had anew: call this less often.",
+        "Each call makes PyTorch allocate the memory again: call this less often.",
     ),
     (
         re.compile(r"\b(subprocess\.(run|call|check_\w+)|os\.system|popen|system|waitpid)\("),
@@ -50,22 +49,23 @@ _CALLS = (
     ),
     (
         re.compile(r"\b((u|nano|clock_nano|thrd_)?sleep|sleep_(for|until))\("),
-        "The program itself sleeps here: wait for what it waits for instead, or sleep on no rank that others wait for.",
+        "The program itself sleeps here: wait for the actual event instead, or do not sleep on ranks that others "
+        "wait for.",
     ),
 )
 """What calls in the line itself say, the first that is there."""
 _RESTS = (
     (
         re.compile(r"\b(\w+_(lock|rdlock|wrlock)|sem_wait|lock|acquire)\(|\b(lock_guard|unique_lock|scoped_lock)\b"),
-        "The rank waits here for a lock that others hold: hold it for less, or let fewer share it.",
+        "The rank waits here for a lock that others hold: hold it for less time, or let fewer share it.",
     ),
     (
         re.compile(r"\b(pthread|thrd)_join\(|\.join\(\)|\b(pthread_)?cond_(timed)?wait\("),
-        "The rank waits here for threads of its own: give them less to do, or something else to the rank meanwhile.",
+        "The rank waits here for its own threads: give them less work, or let the rank work meanwhile.",
     ),
     (
         re.compile(r"\b(p?read|readv|recv(from|msg)?|fread|fgets|fscanf|getline|accept|poll|select|epoll_wait)\("),
-        "The rank waits here for what it reads (a file, a pipe, a socket): read ahead, or in a thread of its own.",
+        "The rank blocks on input here (a file, a pipe, a socket): read ahead, or in a background thread.",
     ),
 )
 """What calls in a line say of time off the CPU, the first that is there."""
@@ -75,7 +75,7 @@ def advise(finding: Finding) -> str:
     """Return a sentence, or "" where the evidence does not tell."""
     evidence = finding.evidence
     if evidence.get("unsampled"):
-        return "Record such a run with samples (scalana run), or profile this rank, to see what it does there."
+        return "Record such a run with samples (scalana run), or profile this rank, to see what it does here."
     if standing := kind_of(finding.kind).advice:
         return standing
     pool = evidence.get("pool")
@@ -87,27 +87,38 @@ def advise(finding: Finding) -> str:
         return sentence
     if _by_helpers(finding):
         return (
-            "The rank waits for this work of its own background threads or workers: make it faster, or let more of "
-            "them share it that do not wait for each other, as behind one lock."
+            "The rank waits for this work of its own background threads or workers: make it faster, or spread it "
+            "over more of them that do not block each other (for example on a lock)."
         )
     if finding.kind == "serial":
-        return "Only this rank works while all others wait: share the work, or move it off the critical path."
+        return "Only this rank works while all others wait: distribute the work, or move it off the critical path."
     steady = evidence.get("steady_share")
     if evidence.get("drifts"):
-        return "Which ranks have most to do here changes in the course of the run: balance anew from time to time."
+        return "The ranks with the most work here change during the run: rebalance from time to time."
     if len(finding.ranks) > 1 and isinstance(steady, float) and steady < SPREAD:
         return "A different rank is late each time: balance this work within every step, not only over the run."
     if isinstance(cpu, float) and isinstance(core_wait, float):
         if cpu + core_wait < 0.3:
-            off_cpu = "The time is spent off the CPU (I/O, sleeping or a lock): overlap or remove it on these ranks."
+            off_cpu = "The time is spent off the CPU (I/O, sleep or a lock): overlap or remove it on these ranks."
             return _of_line(line, _RESTS) or off_cpu
         if cpu + core_wait > 0.7:
             return _computing(finding)
         return (
-            f"Of this, {cpu + core_wait:.0%} is computing{_or_waiting(cpu, core_wait)}, and the rest I/O, sleeping or "
-            "a lock: do both less often, or share them with the others."
+            f"{cpu + core_wait:.0%} of this is computing{_or_waiting(cpu, core_wait)}, the rest I/O, sleep or a lock: "
+            "do both less often, or share them with the others."
         )
     return ""
+
+
+def advise_order(pool: dict[str, object]) -> str:
+    """Return what to do about the order of the calls of a pool."""
+    first_s, halves_s = (float(str(pool[key])) for key in ("longest_first_s", "halves_s"))
+    which = f"Of {pool['tasks']} calls that {pool['workers']} worker processes take when free, "
+    smaller = f"smaller pieces (halves: {halves_s:.2g} s less)"
+    if first_s <= 0.0:
+        return f"{which}the longest end last in any order: submit {smaller}."
+    sentence = f"{which}long ones begin late: submit the longest first, if known ({first_s:.2g} s less)"
+    return f"{sentence}, or {smaller}." if halves_s > 0.0 else f"{sentence}."
 
 
 def _source(finding: Finding) -> str:
@@ -144,9 +155,7 @@ def _computing(finding: Finding) -> str:
     if others > NOTHING * here:
         often = _times_as_often(finding)
         if (often - 1.0) * others >= MOST * (here - others):
-            return (
-                f"This runs {often:.2g} times as often here as on other ranks: hand out more evenly what it works on."
-            )
+            return f"This runs {often:.2g} times as often here as on other ranks: distribute its work more evenly."
         if here >= NO_CORE * others:
             return "The same code computes longer here than on other ranks: balance its input, or how often it runs."
         return (

@@ -46,17 +46,6 @@ def describe_pool(
     return None
 
 
-def advise_order(pool: dict[str, object]) -> str:
-    """What to do about it."""
-    first_s, halves_s = (float(str(pool[key])) for key in ("longest_first_s", "halves_s"))
-    which = f"Of {pool['tasks']} calls that {pool['workers']} processes take when they are free, "
-    smaller = f"smaller pieces (halves: {halves_s:.2g} s less)"
-    if first_s <= 0.0:
-        return f"{which}the longest end last in any order: hand out {smaller}."
-    sentence = f"{which}long ones begin late: hand out the longest first, if they are known ({first_s:.2g} s less)"
-    return f"{sentence}, or {smaller}." if halves_s > 0.0 else f"{sentence}."
-
-
 def _within(candidate: Candidate, pool: CallPool, table: BlameTable, timeline: Timeline) -> bool:
     """Whether most of what a candidate's ranks do at its place is done in calls of a pool."""
     own, locations = timeline.own, timeline.locations

@@ -35,7 +35,7 @@ class Cause:
     """Kind of finding about waiting of this cause, if there is one."""
     doing: Doing = Doing.OTHER
     """What the process did whose waiting this is."""
-    always: str = "its machine, or what it is always given"
+    always: str = "its machine, or the input that it always gets"
     """What it speaks for that it is one and the same process."""
     change: str = ""
     """The prediction that tells what mending it brings, where its work has to be done by others."""
@@ -60,7 +60,7 @@ CAUSES = (
         "waiting: lengths in training",
         "rl-training-imbalance",
         Doing.TRAINING,
-        "the rows that it is always given",
+        "the rows that it always gets",
         change="balanced-rows",
     ),
     Cause("pipeline", "waiting between pipeline stages", doing=Doing.TRAINING),
@@ -70,7 +70,7 @@ CAUSES = (
         "waiting for trajectories",
         "rl-starvation",
         Doing.STARVATION,
-        "it has too few that generate for it",
+        "too few processes generate for it",
         change="more-rollouts",
         own=True,
     ),

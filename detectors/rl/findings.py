@@ -221,7 +221,7 @@ def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict
 def _at_its_line(known: Known, finding: Finding) -> str:
     """What speaks for it that a process is at a line where others hardly ever are."""
     name, told = known.ppg.run.names.many(finding.ranks), finding.evidence
-    return f"{name}, in {told['in_steps']} of {told['of_steps']} steps: this line, at which the others hardly are"
+    return f"{name}, in {told['in_steps']} of {told['of_steps']} steps: this line, which the others hardly run"
 
 
 def _of_others(amount: FloatArray, who: IntArray, alike: IntArray) -> FloatArray:
@@ -256,10 +256,10 @@ def _recurrence(cause: Cause, ranks: int, most: int, rank: int, told: int, known
     if told == 1:
         return f"{name}, in one step of {steps}" if steps > 1 else "one step was recorded"
     if most < SAME * told:
-        return f"another process from step to step, in {told} of {steps} steps: the data, not a machine"
+        return f"a different process in each step, in {told} of {steps} steps: the data, not a machine"
     reason = cause.always
     if cause.doing == Doing.GENERATION and known.decoding is not None and not known.speeds.slow[rank]:
-        reason = "what it is always given, as it is not slower at the same work"
+        reason = "the input that it always gets: it is not slower at the same work"
     who = f"{name} each time" if most == told else f"{name} {most} times"
     return f"{who}, in {told} of {steps} steps: {reason}"
 
@@ -285,7 +285,7 @@ def _of_trajectories(known: Known, steps: list[int], waited: FloatArray) -> dict
     if not names:
         return {}
     slow = known.speeds.slow[int(waited.sum(axis=1).argmax())]
-    why = "Apart from being slow, it has long answers" if slow else "It works, it is not slow"
+    why = "It is slow and has long answers" if slow else "It is not slow, its answers are long"
     unit = known.account.unit
     text = f"{why}: trajectory {names[0]} has {tokens[0]} {unit}s, the median of its step {usual[0]:.0f}"
     return {
@@ -315,7 +315,7 @@ def _not_the_cause(known: Known, number: int, ranks: list[int], steps: list[int]
         )
     if cause.key == "slow-hardware" and generated[ranks].any():
         mean, usual = float(generated[ranks].mean()), float(generated[loop.that_generate()].mean())
-        found.append(f"lengths: it has {mean:.0f} {unit}s a step, the average process that generates {usual:.0f}")
+        found.append(f"lengths: it has {mean:.0f} {unit}s per step, the average generating process {usual:.0f}")
     return found
 
 

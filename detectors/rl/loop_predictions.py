@@ -143,11 +143,11 @@ def predict(
         tries = _of_generation(dealing, spread)
     less = _nothing(loop)
     less[:, :, Doing.VERIFIER] = loop.own_s[:, :, Doing.VERIFIER] * (1.0 - FASTER)
-    tries.append(_Try("faster-verifier", "a verifier that is twice as fast", less, 0.0))
+    tries.append(_Try("faster-verifier", "a verifier twice as fast", less, 0.0))
     if Doing.TRAINING in speeds.by_tokens and speeds.by_tokens[Doing.TRAINING].costs[1] > 0.0:
         less, error = _balanced_rows(loop, speeds)
         all_ranks = np.ones(len(loop.processes), np.bool_)
-        tries.append(_Try("balanced-rows", "as many tokens for every process in training", less, error, all_ranks))
+        tries.append(_Try("balanced-rows", "equally many training tokens for every process", less, error, all_ranks))
     if speeds.slow.any():
         less = loop.own_s[:, :, :DOINGS] * (1.0 - 1.0 / speeds.factor.T[:, None, :])
         if dealing is not None and dealing.one_by_one:
@@ -249,16 +249,16 @@ def _of_generation(dealing: Dealing, spread: bool) -> list[_Try]:
                 result[:, step, Doing.GENERATION] = dealing.less_s(step, took)
         return result
 
-    tries = [_Try("balance", "longest trajectories given out first, lengths known", less(balanced), error)]
+    tries = [_Try("balance", "longest trajectories first, lengths known", less(balanced), error)]
     if spread:
-        tries.append(_Try("spread-groups", "answers to one prompt dealt over all processes", less(spread_out), error))
+        tries.append(_Try("spread-groups", "answers to one prompt spread over all processes", less(spread_out), error))
     if lost > 0.0:
         tries.append(_Try("cap", f"at most {cap:.0f} tokens: loses {lost:.1%} of them", less(capped), error))
     if not decoding.whole_batches:
         tries.append(
             _Try(
                 "partial",
-                f"rollout ends when {STOP_AT:.0%} are done, the rest is carried into the next step",
+                f"rollout ends when {STOP_AT:.0%} are done, the rest continues in the next step",
                 _stopped(loop, decoding, factor, model),
                 error,
             )

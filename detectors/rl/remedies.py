@@ -77,7 +77,7 @@ def _expected_first(dealing: Dealing) -> list[Remedy]:
         for rank, part in zip(generate.tolist(), longest_first(guess, len(generate)), strict=True):
             took_s[rank] = dealing.decoding.seconds(made.tokens[rows[part]].tolist())
         less[:, step, Doing.GENERATION] = dealing.less_s(step, took_s)
-    text = "longest first, as long as other answers to the same prompt"
+    text = "longest first, lengths estimated from other answers to the same prompt"
     return [Remedy("expected-first", text, less, True)] if told else []
 
 
@@ -95,14 +95,14 @@ def _more_rollouts(loop: Loop, dealing: Dealing | None) -> Remedy:
             tokens = tokens_of(loop, rank, step).tolist()
             took_s[rank] = max(dealing.decoding.seconds(tokens[part::MORE]) for part in range(MORE))
         less[:, step, Doing.GENERATION] = np.maximum(dealing.less_s(step, took_s), 0.0)
-    return Remedy("more-rollouts", "twice as many processes that generate", less, dealing is not None)
+    return Remedy("more-rollouts", "twice as many generating processes", less, dealing is not None)
 
 
 def _more_trainers(loop: Loop) -> Remedy:
     """Each process with the rows of a step halved among as many more, where training has processes of its own."""
     less = _nothing(loop)
     less[:, :, Doing.TRAINING] = loop.own_s[:, :, Doing.TRAINING] * (1.0 - 1.0 / MORE)
-    return Remedy("more-trainers", "twice as many processes that train", less, False)
+    return Remedy("more-trainers", "twice as many training processes", less, False)
 
 
 def _overlapped_verifier(loop: Loop) -> Remedy:

@@ -153,7 +153,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     whole = run.ranks / recorded if recorded else 1.0
     warnings = [*run.warnings, *analysis.warnings]
     if run.exit_code:
-        warnings.append(f"ended with exit code {run.exit_code}: it may not have done all of its work")
+        warnings.append(f"ended with exit code {run.exit_code}: its work may be incomplete")
     return RunCosts(
         name, run.ranks, run.seconds, psg, analysis.time, kind, vertex, line, whole * work, whole * caused,
         whole * transfer, whole * core_wait, whole * error, np.asarray(setup, dtype=bool), run.cwd, _is_crowded(run),

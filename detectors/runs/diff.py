@@ -249,16 +249,15 @@ def _warnings(table: CostTable) -> list[str]:
     warnings = [*before.lacks, *after.lacks]
     if before.ranks != after.ranks:
         warnings.append(
-            f"the runs are of {before.ranks} and {after.ranks} ranks: seconds are those of an average rank; "
-            "scalana scaling tells what is lost by size"
+            f"the runs have {before.ranks} and {after.ranks} ranks: seconds are those of an average rank; scalana "
+            "scaling shows the loss by size"
         )
     if _shared(table) < HARDLY:
-        warnings.append("the runs have hardly a place in common: are they of the same program?")
+        warnings.append("the runs share hardly any code: are they of the same program?")
     if before.ranks == after.ranks and (change := _everywhere(table)):
         direction = "longer" if change > 0.0 else "shorter"
         warnings.append(
-            f"most work took {abs(change):.0%} {direction}, wherever it is done: the machine may have been in another "
-            "state"
+            f"most work took {abs(change):.0%} {direction} everywhere: the machine may have been in another state"
         )
     return warnings
 

@@ -195,6 +195,6 @@ def warnings_of(ppg: PPG) -> Iterator[str]:
     unknown = sum(float(took) for kernel, took in zip(times.kernels, seconds, strict=True) if kernel.main() is None)
     if unknown > 0.5 * float(seconds.sum()) > 0.0:
         yield (
-            "most compiled code came from torch's cache, and the lines that it came from are not known: with "
-            "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1 it is compiled anew, and they are"
+            "most compiled code came from torch's cache, and its source lines are unknown: with "
+            "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1, torch compiles it again, and they are known"
         )

@@ -16,9 +16,9 @@ from scalana.graphs.timeline import Timeline
 KIND = "compile"
 """Of spans, as the recorder calls them."""
 ADVICE = (
-    "Inputs whose sizes change are compiled anew: mark these sizes as dynamic (torch._dynamo.mark_dynamic, or "
-    "dynamic=True), or pad inputs to few sizes. TORCH_LOGS=recompiles says why each time; past "
-    "torch._dynamo.config.recompile_limit code runs uncompiled."
+    "Changing input sizes cause recompilation: mark these sizes as dynamic (torch._dynamo.mark_dynamic, or "
+    "dynamic=True), or pad inputs to few sizes. TORCH_LOGS=recompiles shows each reason; past "
+    "torch._dynamo.config.recompile_limit, code runs uncompiled."
 )
 
 

@@ -8,13 +8,13 @@ import enum
 class Reason(enum.Enum):
     """What is different, with what to do about it."""
 
-    INPUTS = "What it is given is not what others are: balance lengths, tokens or batches over the ranks."
-    NUMBER = "It is given more to do than others: balance what it is given, or how often it runs."
+    INPUTS = "Its inputs differ from those of others: balance lengths, tokens or batches over the ranks."
+    NUMBER = "It has more work than others: balance its input, or how often it runs."
     TIME = (
-        "It does as much as others, and takes longer: look at its clock, temperature and power limit, at what else "
-        "runs on it, and at kernels whose time depends on the values."
+        "It does as much as others, but takes longer: check its clock, temperature and power limit, other jobs on "
+        "it, and kernels whose time depends on values."
     )
     MODULE = (
-        "Only this takes longer there, not all that its device does: look at what it does there and elsewhere, and at "
-        "what it is given. SCALANA_KERNELS=1 records its kernels on some steps, and shows whether there are more."
+        "Only this takes longer there, not everything on its device: compare its work and its inputs with those of "
+        "others. SCALANA_KERNELS=1 records its kernels on some steps, and shows whether there are more."
     )

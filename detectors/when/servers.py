@@ -13,8 +13,8 @@ from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.timeline import Timeline
 
 ADVICE = (
-    "The server is asked too late, or takes long: ask ahead of the need or several things at a time, and start the "
-    "server below scalana run, too, to see which of its lines takes so long."
+    "Requests to the server come late, or the server is slow: send them earlier or in batches, and start the server "
+    "under scalana run, too, to see its slow lines."
 )
 
 

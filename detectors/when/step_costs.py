@@ -22,12 +22,12 @@ DRAWN = 120
 MOST_RANKS = 64
 """Ranks of a finding, and others, whose work in every step is looked at; of more, so many at equal distances."""
 GROWS = (
-    "The cost grows with the steps: look at what is kept from step to step and gone through again in each, and go "
-    "through what is new alone, or keep less."
+    "The cost grows with the steps: look for data that accumulates and is processed again in each step; process only "
+    "what is new, or keep less."
 )
 BEGAN = (
-    "The cost is higher from step {step} on: look at what began then, in the program or beside it (another program, a "
-    "core whose clock was lowered)."
+    "The cost is higher from step {step} on: check what began then, in the program or outside (another program, a "
+    "lower core clock)."
 )
 
 

@@ -29,7 +29,7 @@ def part_of(ppg: PPG, steps: Steps | None, first: int, last: int) -> tuple[PPG, 
         StepError: the run has no steps, or not these.
     """
     if steps is None:
-        raise StepError("no steps are known of this run: mark them with scalana.step()")
+        raise StepError("this run has no steps: mark them with scalana.step()")
     rows = [np.flatnonzero(steps.number == number) for number in (first, last)]
     there = f"it has steps {steps.number[0]} to {steps.number[-1]}"
     for number, found in zip((first, last), rows, strict=True):
@@ -37,9 +37,9 @@ def part_of(ppg: PPG, steps: Steps | None, first: int, last: int) -> tuple[PPG, 
             raise StepError(f"this run has no step {number}: {there}")
     low, high = int(rows[0][0]), int(rows[1][0])
     if high < low:
-        raise StepError(f"step {last} comes before step {first}: say which is the first, and then which the last")
+        raise StepError(f"step {last} comes before step {first}: give the first step, then the last")
     if np.isnan(steps.start_s[low]).all():
-        raise StepError(f"it is not known where step {first} begins: take later ones, {there}")
+        raise StepError(f"the begin of step {first} is unknown: choose later steps, {there}")
     start, end = steps.on_all_ranks()
     timeline = window(ppg.timeline, start[low], end[high])
     kept = slice(low, high + 1)

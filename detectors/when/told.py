@@ -125,9 +125,9 @@ def tell_loading(findings: list[Finding], table: BlameTable, spans: Spans, timel
 
 
 _LOADING = {
-    False: "The rank loads its data itself: worker processes of the loader (num_workers) would load ahead.",
-    True: "More worker processes of the loader, or more batches ahead (prefetch_factor), would hide what is not late "
-    "in every batch.",
+    False: "The rank loads its data itself: DataLoader workers (num_workers) would load ahead.",
+    True: "More DataLoader workers, or more batches ahead (prefetch_factor), would hide delays that do not occur in "
+    "every batch.",
 }
 """What a loader offers, by whether it has workers."""
 

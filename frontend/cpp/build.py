@@ -102,8 +102,8 @@ def _add_binary(
                 add(compilation.file, compilation)
             if any(unit.split for unit in binary.units):
                 made.warnings.append(
-                    f"{path}: its debug information is in files of its own (-gsplit-dwarf), which are not read: flags "
-                    "are not known, and inlined functions count as those that they were inlined into"
+                    f"{path}: its debug information is in separate files (-gsplit-dwarf), which are not read: flags "
+                    "are unknown, and inlined functions count as part of their callers"
                 )
             # A compiler's own start-up code may have debug information, and hardly ever sources.
             told = units_with(seen, missing) if seen else missing
@@ -124,7 +124,7 @@ def _without_structure(path: str, sources: Sequence[str], why: str) -> list[str]
     several = len(sources) > 1
     more = f" and {len(sources) - 1} more sources" if several else ""
     why, whose = (why.replace("is ", "are "), "their") if several else (why, "its")
-    end = f"{whose} functions and calls come from the debug information, without loops and branches"
+    end = f"{whose} functions and calls come from debug information, without loops and branches"
     return [f"{path}: {sources[0]}{more} {why}; {end}"]
 
 
@@ -263,9 +263,7 @@ class Cpp:
             self.warnings += [warning for warning in unit.warnings if warning not in self.warnings]
         if without:
             more = f" (nor for {len(without) - 1} more sources)" if len(without) > 1 else ""
-            self.warnings.append(
-                f"{without[0]}: mpi.h was not found{more}; the names of the MPI standard stand in for it"
-            )
+            self.warnings.append(f"{without[0]}: mpi.h was not found{more}; the names of the MPI standard replace it")
         self.program.finish()
         about = tuple(f"{file}: " for file in paths)  # and not about lines of their sources
         self.lacking += [warning for warning in self.warnings if warning.startswith(about)]

@@ -41,7 +41,7 @@ def capture(loaded: Loaded) -> Captured:
         symbolic.trace(loaded.model, "", inputs, ())
     found.operators = symbolic.operators
     found.way = "modules" if "" in symbolic.whole else "fx"
-    found.warnings += [f"{_called(path)} is not looked into: {why}" for path, why in symbolic.whole.items()]
+    found.warnings += [f"{_called(path)} is not analysed: {why}" for path, why in symbolic.whole.items()]
     return found
 
 
@@ -78,7 +78,7 @@ def _plain(model: Any, named: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _not_exported(model: Any, error: BaseException) -> str:
     names = {id(module): name for name, module in model.named_modules()}
     name, frame = raised_in(error, names)
-    return f"torch.export does not take this model, because of {_called(name)}: {reason(error, frame)}"
+    return f"torch.export does not support this model, because of {_called(name)}: {reason(error, frame)}"
 
 
 def _called(path: str) -> str:

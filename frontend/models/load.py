@@ -47,8 +47,8 @@ def import_torch() -> Any:
         return importlib.import_module("torch")
     except ImportError as error:
         raise ModelError(
-            f"--model needs torch in the environment of scalana ({sys.prefix}), and it cannot be imported: {error}. "
-            "Try: pip install torch"
+            f"--model needs torch in the environment of scalana ({sys.prefix}), but importing it fails: {error}. Try: "
+            "pip install torch"
         ) from error
 
 
@@ -73,7 +73,7 @@ def load(spec: str, inputs: Sequence[str] = ()) -> Loaded:
     made = found
     if not _is_model(found):
         if not callable(found):
-            raise ModelError(f"--model {spec}: a {type(found).__name__} is no model, and nothing to call")
+            raise ModelError(f"--model {spec}: a {type(found).__name__} is neither a model nor callable")
         made = _made(found, spec, loaded)
     if isinstance(made, tuple) and len(made) == 2:
         made, given = made
@@ -101,7 +101,7 @@ def _named(spec: str, option: str, example: str) -> Any:
             found: Any = importlib.import_module(name)
         except ModuleNotFoundError as error:
             if error.name is not None and not f"{name}.".startswith(f"{error.name}."):
-                raise ModelError(f"{option} {spec}: {name} imports {error.name}, and that is not installed") from error
+                raise ModelError(f"{option} {spec}: {name} imports {error.name}, which is not installed") from error
             raise ModelError(
                 f"{option} {spec}: there is no module {error.name or name} in {os.getcwd()} or on Python's path "
                 "(set PYTHONPATH, or change to its folder)"
@@ -140,8 +140,8 @@ def _made(factory: Any, spec: str, loaded: Loaded) -> Any:
     needed = required(factory)
     if needed:
         raise ModelError(
-            f"--model {spec} needs arguments ({', '.join(needed)}): write a function without any that returns the "
-            "model, and name that"
+            f"--model {spec} needs arguments ({', '.join(needed)}): write a function without arguments that returns "
+            "the model, and name it"
         )
     with _importable():
         try:
@@ -152,7 +152,7 @@ def _made(factory: Any, spec: str, loaded: Loaded) -> Any:
                 made = factory()
             except Exception as error:
                 raise ModelError(f"--model {spec} raises {told(error)}") from error
-            loaded.warnings.append(f"{spec} was built with its data, for without them it raises {told(first)}")
+            loaded.warnings.append(f"{spec} was built with its data: without them it raises {told(first)}")
             return made
 
 
@@ -217,8 +217,8 @@ def _check_inputs(loaded: Loaded) -> None:
             return
         example = " ".join(["4x128"] * len(needed))
         loaded.warnings.append(
-            f"no example inputs, so no shapes and no FLOPs: {head} needs {len(needed)}; write --inputs {example} (with "
-            "your shapes, and :int64 behind one of integers), or --inputs MODULE:FUNCTION"
+            f"without example inputs, no shapes and no FLOPs: {head} needs {len(needed)}; write --inputs {example} "
+            "(with your shapes, and :int64 behind one of integers), or --inputs MODULE:FUNCTION"
         )
         return
     try:

@@ -45,7 +45,7 @@ def parse_python_text(data: bytes | str, path: str) -> FileStructure:
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""
         version = f"{sys.version_info.major}.{sys.version_info.minor}"  # newer syntax is none here
-        raise SourceError(f"{path}: no valid Python {version}{where}: {error.msg}") from error
+        raise SourceError(f"{path}: not valid Python {version}{where}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise SourceError(f"{path}: cannot be parsed: {error}") from error
     # Not splitlines(): it also splits at form feeds and the like, which are no ends of lines to Python.

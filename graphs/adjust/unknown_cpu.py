@@ -53,4 +53,4 @@ def told(unknown: BoolArray) -> list[str]:
     if not unknown.any():
         return []
     whose = "of any process" if unknown.all() else f"of {int(unknown.sum())} of {len(unknown)} processes"
-    return [f"the CPU time {whose} is not known: all time outside communication is taken for work, none for stalls"]
+    return [f"the CPU time {whose} is unknown: all time outside communication counts as work, none as stalls"]

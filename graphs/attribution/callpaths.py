@@ -389,7 +389,7 @@ class Placer:
                     body = self._bodies[structure] = settle(structure.nodes, unresolved)
                 instantiate(self.psg, function, body)
             else:
-                warning = f"more than {self.budget} vertices: further functions that samples found are not looked into"
+                warning = f"more than {self.budget} vertices: further functions found by samples are not analysed"
                 if warning not in self.psg.warnings:
                     self.psg.warnings.append(warning)
         return function

@@ -13,6 +13,7 @@ import os
 from scalana.runtime import chosen_steps
 from scalana.runtime.device import marks
 from scalana.runtime.device.durations import key_of
+from scalana.runtime.device.pool import Origin
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.torch.groups import address
 
@@ -43,7 +44,7 @@ class Posted:
         """Write it, from where its stream came to it up to another mark."""
         attributes = ("collective", BY_CODE[self.operation].name)
         name = f"{BY_CODE[self.operation].name} on the device"
-        self.pool.span(self.begin, end, "kernel", name, attributes, self.event, LANE, self.where)
+        self.pool.span(self.begin, end, "kernel", name, attributes, Origin(self.event, LANE, self.where))
 
 
 class Collectives:

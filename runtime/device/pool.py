@@ -7,6 +7,7 @@ once it has come. What had not come when the record ends is left out, and counte
 from __future__ import annotations
 
 import threading
+from typing import NamedTuple
 
 from scalana.runtime.device.clock import ClockBounds
 from scalana.runtime.record.format import LANE_STREAM, SPAN_TYPE
@@ -29,25 +30,32 @@ _LOOKS = 8
 """Times that the event on a stream of our own is looked at, for the clocks."""
 
 
-class _Span:
+class Origin(NamedTuple):
+    """Where a span of the device comes from."""
+
+    event: int = 0
+    """The communication call of the host whose side on the device it is."""
+    lane: str = ""
+    """Its name, where that is not the stream of the mark."""
+    where: tuple[int, int] | None = None
+    """Call path and step, where these are not those of the caller."""
+
+
+CALLER = Origin()
+
+
+class _Span(NamedTuple):
     """What was between two marks, until their times are known."""
 
-    __slots__ = ("attributes", "begin", "end", "event", "kind", "lane", "name", "path", "step")
-
-    def __init__(
-        self,
-        begin: int,
-        end: int,
-        kind: int,
-        name: str,
-        where: tuple[int, int],
-        event: int,
-        attributes: tuple[object, ...],
-        lane: str,
-    ) -> None:
-        self.begin, self.end, self.kind, self.name, self.event = begin, end, kind, name, event
-        self.path, self.step = where
-        self.attributes, self.lane = attributes, lane
+    begin: int
+    end: int
+    kind: int
+    name: str
+    attributes: tuple[object, ...]
+    event: int
+    lane: str
+    path: int
+    step: int
 
 
 class Epoch:
@@ -118,11 +126,11 @@ class Pool:
             with self._lock:
                 epoch = self._epoch(step)
                 if len(epoch.events) >= MOST_MARKS:
-                    self._tell(f"more than {MOST_MARKS} marks on a device in one step: the rest is left out")
+                    self._tell(f"more than {MOST_MARKS} marks on a device in one step: the rest is dropped")
                     return -1
                 return epoch.number * MOST_MARKS + self._put(epoch, stream, key)
         except Exception as failure:
-            self._tell(f"no more marks on the device: {type(failure).__name__}: {failure}")
+            self._tell(f"marks on the device end: {type(failure).__name__}: {failure}")
             return -1
 
     def span(
@@ -132,9 +140,7 @@ class Pool:
         kind: str,
         name: str,
         attributes: tuple[object, ...] = (),
-        event: int = 0,
-        lane: str = "",
-        where: tuple[int, int] | None = None,
+        origin: Origin = CALLER,
     ) -> None:
         """What lies between two marks is a span of the device, as if the caller had begun it.
 
@@ -145,14 +151,12 @@ class Pool:
                 beside the type ``device``.
             name: what it is called.
             attributes: texts and values in turns.
-            event: the communication call of the host whose side on the device it is.
-            lane: its name, where that is not the stream of the mark.
-            where: call path and step, where these are not those of the caller.
+            origin: where it comes from, if not from the caller.
         """
         if begin < 0 or end < 0:
             return
         try:
-            where = self.core.here() if where is None else where
+            path, step = origin.where or self.core.here()
             number, first = divmod(begin, MOST_MARKS)
             other, last = divmod(end, MOST_MARKS)
             if kind != "kernel":
@@ -161,7 +165,8 @@ class Pool:
                 for epoch in (self._now, *self._waiting):
                     if epoch is not None and epoch.number == number:
                         last = last if other == number else first
-                        epoch.spans.append(_Span(first, last, SPAN_TYPE[kind], name, where, event, attributes, lane))
+                        shown = (SPAN_TYPE[kind], name, attributes, origin.event, origin.lane)
+                        epoch.spans.append(_Span(first, last, *shown, path, step))
         except Exception as failure:
             self._tell(f"a span of the device is lost: {type(failure).__name__}: {failure}")
 
@@ -177,7 +182,7 @@ class Pool:
     def untimed(self, failure: Exception) -> None:
         """How long collectives took cannot be read."""
         self.durations = None
-        self._tell(f"how long collectives took is not recorded: {type(failure).__name__}: {failure}")
+        self._tell(f"durations of collectives are not recorded: {type(failure).__name__}: {failure}")
 
     def sites(self, step: int) -> list[tuple[int, int, int]]:
         """When the host was in what a step has marked so far: begin and end, and the call path of each."""
@@ -203,7 +208,7 @@ class Pool:
                 left = sum(len(epoch.spans) for epoch in self._waiting)
                 self._waiting.clear()
             if left:
-                self._tell(f"{left} spans of the device are left out: it had not come to their ends")
+                self._tell(f"{left} spans of the device are dropped: it did not reach their ends")
         except Exception as failure:
             self._tell(f"marks on the device cannot be read: {type(failure).__name__}: {failure}")
 
@@ -218,7 +223,7 @@ class Pool:
             self._waiting.append(self._now)
         self._look()
         while len(self._waiting) > _MOST_WAITING:
-            self._tell("the device is so far behind that marks of some steps are left out")
+            self._tell("the device is far behind: marks of some steps are dropped")
             del self._waiting[0]  # its events may still be under way, and are not used again
         self._epochs += 1
         self._now = epoch = Epoch(self._epochs, step)

@@ -66,7 +66,7 @@ class Windows:
             self._marked(number)
         except Exception as failure:
             self._broken = True
-            session.note(f"device: kernels are not recorded any more: {type(failure).__name__}: {failure}")
+            session.note(f"device: kernels are no longer recorded: {type(failure).__name__}: {failure}")
 
     def _marked(self, number: int) -> None:
         pool = marks.pool()

@@ -34,34 +34,39 @@ _SHARED = (
     "threads/state",
 )
 _AGENT = (
-    "agent",
-    "call_rate",
-    "core_turns",
-    "frame_rules",
-    "kernel_samples",
-    "layers",
-    "modules",
-    "native_paths",
-    "native_samples",
-    "no_python",
-    "thread_clocks",
-    "thread_totals",
-    "threads",
-    "timer_samples",
-    "unwind",
+    "agent/agent",
+    "agent/layers",
+    "agent/no_python",
+    "callers/clocks",
+    "callers/rate",
+    "callers/threads",
+    "callers/totals",
+    "sampling/core_turns",
+    "sampling/kernel",
+    "sampling/samples",
+    "sampling/timers",
+    "unwind/frame_rules",
+    "unwind/modules",
+    "unwind/paths",
+    "unwind/unwind",
 )
 _WRAPPERS = (
-    "channels",
-    "communicators",
-    "datatypes",
-    "mpi_beginning",
-    "mpi_calls",
-    "mpi_completion",
-    "mpi_counting",
-    "mpi_prepared",
-    "mpi_windows",
-    "mpi_writing",
-    "requests",
+    "calls/beginning",
+    "calls/calls",
+    "calls/completion",
+    "calls/counting",
+    "calls/prepared",
+    "calls/scratch",
+    "calls/windows",
+    "calls/wrappers",
+    "calls/writing",
+    "handles/channels",
+    "handles/communicators",
+    "handles/datatypes",
+    "handles/lanes",
+    "handles/library",
+    "handles/requests",
+    "handles/world",
 )
 _FLAGS = ("-std=gnu11", "-D_GNU_SOURCE=1", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread")
 
@@ -77,7 +82,7 @@ def build(kept: Kept) -> None:
         OSError: the files cannot be written.
     """
     if os.uname().machine != "x86_64":
-        raise BuildError(f"the native recorder does not know the processor {os.uname().machine}")
+        raise BuildError(f"the native recorder does not support the processor {os.uname().machine}")
     compilers = Compilers()
     # In a thread: what a signal raises here interrupts nothing there, where processes and files are kept track of.
     with ThreadPoolExecutor(1) as thread:
@@ -135,24 +140,21 @@ def _header(compiler: str, work: str, compilers: Compilers) -> str:
 
 
 def _compile(compiler: str, sources: Sequence[str], target: str, work: str, compilers: Compilers) -> None:
-    jobs = len(os.sched_getaffinity(0))
     try:
-        _compile_each(compiler, sources, target, work, compilers, jobs, ["-flto"], [f"-flto={jobs}"])
+        _compile_each(compiler, sources, target, work, compilers, together=True)
     except BuildError:  # not every compiler and linker can optimise the sources together
-        _compile_each(compiler, sources, target, work, compilers, jobs)
+        _compile_each(compiler, sources, target, work, compilers, together=False)
 
 
 def _compile_each(
-    compiler: str,
-    sources: Sequence[str],
-    target: str,
-    work: str,
-    compilers: Compilers,
-    jobs: int,
-    compiling: Sequence[str] = (),
-    linking: Sequence[str] = (),
+    compiler: str, sources: Sequence[str], target: str, work: str, compilers: Compilers, together: bool
 ) -> None:
-    """Compiles every source by itself, as many at a time as there are cores, and links them."""
+    """Compiles every source by itself, as many at a time as there are cores, and links them.
+
+    ``together`` has the linker optimise all of them together.
+    """
+    jobs = len(os.sched_getaffinity(0))
+    compiling, linking = (["-flto"], [f"-flto={jobs}"]) if together else ([], [])
 
     def compile_one(source: str) -> str:
         made = os.path.join(work, f"{sources.index(source)}.o")

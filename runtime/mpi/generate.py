@@ -90,7 +90,7 @@ def wrappers(header: str) -> str:
     made.append("const agent_wrapper generated_wrappers[] = {")
     made += [f'    {{"{name}", (void *)wrap_{name}}},' for name in functions]
     made += ["    {NULL, NULL},", "};", ""]
-    return "\n".join(['#include "mpi_calls.h"', "", *made])
+    return "\n".join(['#include "calls/wrappers.h"', "", *made])
 
 
 _MADE_APART = (

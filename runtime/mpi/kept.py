@@ -58,7 +58,7 @@ def kept_for(compiler: str, folder: str, environ: Mapping[str, str]) -> Kept:
     """
     libraries = mpi_libraries(compiler, environ)
     if not libraries:
-        raise BuildError(f"{compiler} does not say where its library is")
+        raise BuildError(f"{compiler} does not report the path of its library")
     wrappers = [os.path.join(folder, wrappers_name(library)) for library in libraries]
     return Kept(compiler, wrappers, wrappers[0].removesuffix(".so") + "-preload.so")
 

@@ -44,12 +44,12 @@ def prepare(
     if not expected and not uses_mpi(command, environ):
         return Prepared({}, [])
     inside = [
-        f"{program} has an MPI inside of it (linked statically), whose calls cannot be recorded: link a shared one"
+        f"{program} contains a statically linked MPI, whose calls cannot be recorded: link a shared MPI library"
         for program in with_static_mpi(command, environ)
     ]
     compilers = mpi_compilers(command, environ)
     if not compilers:
-        return Prepared({}, ["MPI calls are not recorded: no mpicc beside the launcher or in PATH", *inside])
+        return Prepared({}, ["MPI calls are not recorded: no mpicc next to the launcher or in PATH", *inside])
     try:
         folder = cache_folder(environ)
     except OSError as error:
@@ -66,14 +66,14 @@ def prepare(
     if any(kept.missing for kept in found):
         roomy = roomy_folder(folder, environ)
         if roomy != folder:
-            once = f"for this run alone, as there is no room in {folder}"
+            once = f"for this run only: no space in {folder}"
             folder, found = roomy, [kept.moved(roomy) for kept in found]
     for kept in found:
         try:
             if kept.missing:
                 from scalana.runtime.mpi.build import build
 
-                tell(f"compiling the recorder for the MPI of {kept.compiler}, {once}; the job starts then")
+                tell(f"compiling the recorder for the MPI of {kept.compiler}, {once}; the job starts afterwards")
                 build(kept)
             made.append(kept)
         except (BuildError, OSError) as error:
@@ -85,5 +85,5 @@ def prepare(
     environment |= forwarding(words, {**environ, **environment}, compilers)
     notes = []
     if any(word.startswith("LD_PRELOAD=") for word in command):
-        notes.append("the command sets LD_PRELOAD anew, without the recorder of MPI: set it before scalana run instead")
+        notes.append("the command overwrites LD_PRELOAD and drops the MPI recorder: set it before scalana run instead")
     return Prepared(environment, [*notes, *inside])

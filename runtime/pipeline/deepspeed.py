@@ -52,7 +52,7 @@ def patch_engine(module: Any) -> None:
     """Wrap what an engine does; ``module`` is ``deepspeed.runtime.pipe.engine``."""
     owner = getattr(module, "PipelineEngine", None)
     if owner is None:
-        session.note(f"{_patches.library}: PipelineEngine is not where it was: its pipelines are not recorded")
+        session.note(f"{_patches.library}: PipelineEngine not found: its pipelines are not recorded")
         return
     _patches.wrap(owner, "_exec_schedule", _run, "runs of schedules")
     table = getattr(owner, "_INSTRUCTION_MAP", None)

@@ -116,7 +116,7 @@ class Layers:
             try:
                 self._follow_weights()
             except Exception as failure:
-                session.note(f"pipeline: gradients of weights are not told by layer: {failure!r}")
+                session.note(f"pipeline: weight gradients are not separated by layer: {failure!r}")
 
     def begun(self) -> None:
         """The action has begun, which :meth:`begin` has prepared: here its part for weights begins, if it is that."""

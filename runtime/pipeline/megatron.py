@@ -67,7 +67,7 @@ def patch_messages(module: Any) -> None:
     """Wrap the sending and receiving; ``module`` is ``megatron.core.pipeline_parallel.p2p_communication``."""
     owner = getattr(module, "P2PCommunicator", None)
     if owner is None:
-        session.note(f"{_patches.library}: P2PCommunicator is not where it was: waits for messages are not recorded")
+        session.note(f"{_patches.library}: P2PCommunicator not found: waits for messages are not recorded")
     else:
         _patches.wrap(owner, "_communicate", _communicate, "waits for messages")
         _patches.wrap(module, "_p2p_ops", _post, "posts of messages")

@@ -49,7 +49,7 @@ def patch_stage(module: Any) -> None:
     """Wrap the methods of stages; ``module`` is ``torch.distributed.pipelining.stage``."""
     owner = getattr(module, "_PipelineStageBase", None)
     if owner is None:
-        session.note(f"{_patches.library}: _PipelineStageBase is not where it was: actions are not recorded")
+        session.note(f"{_patches.library}: _PipelineStageBase not found: actions are not recorded")
         return
     wrap = _patches.wrap
     wrap(owner, "forward_one_chunk", _quick.action("F", _action("F")), "actions of kind F")
@@ -154,7 +154,7 @@ def _tagging(name: str) -> Callable[[Function], Function]:
 
 
 def _not_told_apart(name: str, failure: BaseException) -> None:
-    _patches.failed(f"messages of kind {name} are not told apart", failure)
+    _patches.failed(f"messages of kind {name} are not distinguished", failure)
 
 
 def _tags(ops: Any) -> list[Tag]:
@@ -222,7 +222,7 @@ def patch_schedules(module: Any) -> None:
     wrap(module, "_wait_batch_p2p", _quick.wait(_wait, _Works), "waits for messages")
     base = getattr(module, "_PipelineSchedule", None)
     if base is None:
-        session.note(f"{_patches.library}: _PipelineSchedule is not where it was: runs of schedules are not recorded")
+        session.note(f"{_patches.library}: _PipelineSchedule not found: runs of schedules are not recorded")
         return
     wrap(base, "_maybe_compute_loss", _loss, "computations of the loss")
     for name, method in (
@@ -234,7 +234,7 @@ def patch_schedules(module: Any) -> None:
             wrap(owner, "step", _run, f"runs of {name}")
             wrap(owner, method, _initialize, "runs that infer shapes")
         else:
-            session.note(f"{_patches.library}: {name} is not where it was: its runs are not recorded")
+            session.note(f"{_patches.library}: {name} not found: its runs are not recorded")
     # What splits batches by itself (torchtitan) begins here.
     for owner in {value for value in vars(module).values() if isinstance(value, type) and issubclass(value, base)}:
         own = vars(owner).get("_step_microbatches")
@@ -271,7 +271,7 @@ def _enter(schedule: Any) -> Any:
             run.timed = Layers(layers_in(stage.submod for stage in plan.stages), run)
     except Exception as failure:
         _patches.failed("layers are not timed", failure)
-    _patches.tried("a run is recorded the slow way", lambda: _quick.begin(run))
+    _patches.tried("a run is recorded by the slow path", lambda: _quick.begin(run))
     return run
 
 

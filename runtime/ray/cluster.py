@@ -63,7 +63,7 @@ def _connecting(original: Function) -> Function:
         where = address or os.environ.get(ADDRESS_VARIABLE)
         _joins = bool(where) and where != "local"
         if session.core is not None and isinstance(where, str) and "://" in where:
-            session.note("ray: of a program that uses Ray's client, the driver alone is recorded")
+            session.note("ray: with Ray's client, only the driver is recorded")
         return original(address, *args, **kwargs)
 
     return init

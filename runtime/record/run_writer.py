@@ -30,7 +30,7 @@ class RunWriter:
         self.folder = os.fspath(folder)
         os.makedirs(self.folder, exist_ok=True)
         if os.listdir(self.folder):
-            raise FileExistsError(f"{self.folder} exists already and is not empty")
+            raise FileExistsError(f"{self.folder} exists and is not empty")
         layout.make_records(self.folder)
         layout.write_info(self.folder, info)
         self._pids: dict[str, int] = {}

@@ -79,7 +79,7 @@ def _patch_pickler(module: Any) -> None:
     """Let a module that sends pickles send ids with them."""
     original: Any = getattr(module, "_ForkingPickler", None)
     if original is None or not callable(getattr(original, "dumps", None)):
-        session.note(f"multiprocessing: {module.__name__} pickles in another way: its messages are not recorded")
+        session.note(f"multiprocessing: {module.__name__} pickles differently: its messages are not recorded")
         return
 
     class Pickler(original):  # type: ignore[misc,valid-type]

@@ -116,7 +116,7 @@ def patch_sockets(module: Any) -> None:
     """Record messages; ``module`` is ``zmq.sugar.socket``."""
     get = getattr(getattr(module, "SocketBase", None), "get", None)
     if get is None:
-        session.note("zmq: zmq.sugar.socket is not what it was: messages are not recorded")
+        session.note("zmq: unsupported zmq.sugar.socket: messages are not recorded")
         return
     patches.wrap(module.Socket, "send", _send, "messages")
     for name, flags_of, frame_of in (

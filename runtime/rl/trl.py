@@ -38,7 +38,7 @@ def mark_trainers(module: Any) -> None:
             if callable(function):
                 setattr(kind, method, wrapped(function))
             else:
-                session.note(f"TRL's {name} has no {method}: what it does there is not recorded")
+                session.note(f"TRL's {name} has no {method}: its work there is not recorded")
 
 
 def _step(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ def quietly(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
     except Exception as failure:
         session.pass_on(failure)
-        session.note(f"phases of reinforcement learning are not complete: {failure!r}")
+        session.note(f"reinforcement learning phases are incomplete: {failure!r}")
         return None
 
 
@@ -31,7 +31,7 @@ def owner_of(module: Any, kind: str) -> Any:
 def absent(home: str, kind: str, methods: str) -> None:
     """Say that what is to be wrapped is not there (any more)."""
     name = ".".join(part for part in (home, kind) if part)
-    session.note(f"{name} is not what it was, or has no {methods}: what it does is not recorded as phases")
+    session.note(f"{name} has changed, or has no {methods}: its phases are not recorded")
 
 
 def around(

@@ -43,5 +43,5 @@ def _mark(iterator: Any, marks: dict[tuple[Any, Any], span], patches: Patches) -
             mark = marks[key] = span(NAME, "data", None, dataset=key[0].__name__, workers=key[1])
         return mark
     except Exception as failure:
-        patches.failed("of a loader neither data set nor workers are recorded", failure)
+        patches.failed("dataset and workers of a DataLoader are not recorded", failure)
         return span(NAME, "data")

@@ -124,7 +124,7 @@ def _new_record() -> None:
         try:
             write()
         except OSError as failure:
-            session.note(f"torch: compiled graphs are not told: {failure}")
+            session.note(f"torch: compiled graphs are not recorded: {failure}")
 
 
 session.when_started(_new_record)

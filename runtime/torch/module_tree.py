@@ -75,7 +75,7 @@ class Tree:
         try:
             models_file.write()
         except OSError as failure:
-            session.note(f"torch: the modules of {root} are not told: {failure}")
+            session.note(f"torch: the modules of {root} are not recorded: {failure}")
         return self._known[id(module)]
 
 

@@ -141,7 +141,7 @@ class ModuleTimes:
         """Say what went wrong, and leave modules alone for good."""
         self._broken = True
         self.operators.switch_off()
-        session.note(f"torch: modules are not timed any more: {type(failure).__name__}: {failure}")
+        session.note(f"torch: modules are no longer timed: {type(failure).__name__}: {failure}")
         self.off()
 
     # ---- what runs compiled ----

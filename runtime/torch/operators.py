@@ -160,7 +160,7 @@ class Operators:
         try:
             layout.write_text(layout.operators_file(session.record_path), json.dumps(content, separators=(",", ":")))
         except OSError as failure:
-            session.note(f"torch: the operators of modules are not told: {failure}")
+            session.note(f"torch: the operators of modules are not recorded: {failure}")
 
     # ---- modules ----
 

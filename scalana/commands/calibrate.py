@@ -18,26 +18,30 @@ TYPES = ("float32", "bfloat16")
 
 
 class CalibrateCommand:
-    """Measure what this machine can do (some seconds), and keep it."""
+    """Measure the peak rates of this machine (some seconds), and save them."""
 
     example = """\
 examples:
-  scalana calibrate scalana-20250131-142233      as the ranks of that run used this machine
-  scalana calibrate --processes 8 --threads 4    8 ranks a host with 4 threads each
+  scalana calibrate scalana-20250131-142233      uses this machine as the ranks of that run did
+  scalana calibrate --processes 8 --threads 4    8 ranks per host with 4 threads each
   scalana calibrate --device cuda --types bfloat16,float16
 
-Reports of runs on such a machine then say how near each module of a model comes to it. Run it when nothing else runs.
+Later reports of runs on such a machine compare each module of a model with it. Calibrate on an idle machine.
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("folder", metavar="DIR", nargs="?", help="run folder: measure what its ranks could do here")
-        parser.add_argument("--processes", metavar="N", type=_positive, help="ranks on a host (default: 1)")
-        parser.add_argument("--threads", metavar="N", type=_positive, help="of each (default: the cores there are)")
+        parser.add_argument("folder", metavar="DIR", nargs="?", help="run folder: measure for the ranks of this run")
+        parser.add_argument("--processes", metavar="N", type=_positive, help="ranks per host (default: 1)")
         parser.add_argument(
-            "--types", metavar="TYPE,...", help=f"of elements (default: {','.join(TYPES)}, and those of the run)"
+            "--threads", metavar="N", type=_positive, help="threads per rank (default: the number of cores)"
         )
-        parser.add_argument("--device", choices=("cpu", "cuda"), help="what computes (default: cpu, or as in the run)")
+        parser.add_argument(
+            "--types", metavar="TYPE,...", help=f"element types (default: {','.join(TYPES)}, and those of the run)"
+        )
+        parser.add_argument(
+            "--device", choices=("cpu", "cuda"), help="device that computes (default: cpu, or that of the run)"
+        )
 
     def run(self, args: argparse.Namespace) -> int:
         """Measure, keep and print."""
@@ -58,7 +62,7 @@ Reports of runs on such a machine then say how near each module of a model comes
             console.complain(f"measuring {processes} x {threads} threads")
             measured = measure(processes, threads, types, device)
             if setting is not None and not (args.processes or args.threads) and measured.setting != setting:
-                raise CommandError(f"the run was made on {setting}; this is {measured.setting}: measure it there")
+                raise CommandError(f"the run used {setting}, but this machine is {measured.setting}: calibrate there")
             file = ceilings.keep(measured.setting, measured.ceilings, os.environ)
             console.write("\n".join([*_told(measured, file), ""]), sys.stdout)
             _compile(measured)
@@ -79,7 +83,7 @@ def _of_run(folder: str) -> tuple[list[Setting], list[str]]:
         raise CommandError(str(error)) from error
     settings = list(dict.fromkeys(settings_of(ppg).values()))
     if not settings:
-        raise CommandError(f"{folder}: no modules of PyTorch were timed in it, so that there is nothing to compare")
+        raise CommandError(f"{folder}: this run has no times of PyTorch modules to compare")
     types = sorted({product_type(kind) for kind in ppg.models.operators.kinds} - {""})
     return settings, types
 
@@ -94,19 +98,19 @@ def _compile(measured: Measured) -> None:
     path = native.library_path(folder, measured.torch_folder, version, measured.torch_abi)
     if os.path.exists(path):
         return
-    console.complain("compiling what counts operators")
+    console.complain("compiling the operator counter")
     user_cache.want(path, measured.torch_folder)
     trouble = build.build(path, os.environ)
     if trouble:
-        console.complain(f"it cannot be compiled, so that FLOPs are not counted: {trouble.splitlines()[0]}")
+        console.complain(f"the operator counter does not compile, so FLOPs are not counted: {trouble.splitlines()[0]}")
 
 
 def _told(measured: Measured, file: str) -> list[str]:
     ceilings = measured.ceilings
-    lines = [f"{measured.setting}: each of them"]
+    lines = [f"{measured.setting}, per process:"]
     lines += [f"  {value / 1e9:9.1f} GFLOP/s in {dtype}" for dtype, value in ceilings.flops.items()]
     lines += [f"  {value / 1e9:9.1f} GB/s for {_size(size)}" for size, value in ceilings.bandwidth]
-    return [*lines, f"kept in {file}" if file else "it could not be kept: see SCALANA_CACHE"]
+    return [*lines, f"saved in {file}" if file else "could not save the result: check SCALANA_CACHE"]
 
 
 def _size(count: int) -> str:
@@ -116,5 +120,5 @@ def _size(count: int) -> str:
 def _positive(text: str) -> int:
     number = int(text) if text.isdecimal() else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return number

@@ -10,23 +10,23 @@ from scalana.commands.compare import add_scheduler, compared
 
 
 class DiffCommand:
-    """Show what got slower or faster between two runs, and which root causes came and went."""
+    """Compare two runs: what became slower or faster, and which root causes are new or gone."""
 
     example = """\
 examples:
   scalana diff before after
   scalana diff --format json -o changes.json scalana-20250131-142233 scalana-20250131-150102
 
-The code may have been changed between the runs: places are matched by structure, not by line number.
+The code may change between the runs: places are matched by structure, not by line number.
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("before", metavar="BEFORE", help="run folder, made by scalana run")
-        parser.add_argument("after", metavar="AFTER", help="another one")
+        parser.add_argument("after", metavar="AFTER", help="run folder to compare with it")
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
         add_scheduler(parser)
-        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
+        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Analyse both runs, compare them, and print or write the result."""

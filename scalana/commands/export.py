@@ -12,7 +12,7 @@ NAMES = ("chrome", "speedscope", "hatchet")
 
 
 class ExportCommand:
-    """Write a recorded run for another tool's viewer."""
+    """Export a recorded run to the viewer of another tool."""
 
     example = """\
 examples:
@@ -28,15 +28,15 @@ examples:
             "--to",
             choices=NAMES,
             required=True,
-            help="chrome: timeline for Perfetto; speedscope: flame graphs of ranks, and of who is to blame; "
-            "hatchet: call tree and metrics of every rank, for its GraphFrame",
+            help="chrome: timeline for Perfetto; speedscope: flame graphs of ranks, and of delays by cause; hatchet: "
+            "call tree and metrics of every rank, for GraphFrame",
         )
-        parser.add_argument("--launch", metavar="N", type=int, help="which launch, as for scalana report")
+        parser.add_argument("--launch", metavar="N", type=int, help="launch to export, as for scalana report")
         parser.add_argument(
             "-o",
             "--output",
             metavar="FILE",
-            help="write to FILE (compressed if it ends in .gz), not the standard output",
+            help="write to FILE (compressed if it ends in .gz), not standard output",
         )
 
     def run(self, args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from scalana.errors import CommandError, RunDataError
 
 
 class ImportCommand:
-    """Make a run folder of traces of other tools, one file a rank, and print its report."""
+    """Import traces of other tools (one file per rank) as a run folder, and print its report."""
 
     example = """\
 examples:
@@ -29,13 +29,17 @@ formats: kineto (Chrome traces of torch.profiler) and dumps of PyTorch's flight 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument(
-            "traces", metavar="TRACE", nargs="+", help="file of a rank, folder with such files, or .tar"
+            "traces", metavar="TRACE", nargs="+", help="trace file of a rank, folder with such files, or .tar"
         )
-        parser.add_argument("-o", "--output", metavar="DIR", help="run folder to make (default: scalana-<date>-<time>)")
+        parser.add_argument(
+            "-o", "--output", metavar="DIR", help="run folder to create (default: scalana-<date>-<time>)"
+        )
         parser.add_argument(
             "--source", metavar="DIR", default=".", help="folder of the program's source (default: this one)"
         )
-        parser.add_argument("--format", choices=("text", "json"), default="text", help="of the report (default: text)")
+        parser.add_argument(
+            "--format", choices=("text", "json"), default="text", help="format of the report (default: text)"
+        )
 
     def run(self, args: argparse.Namespace) -> int:
         """Write the run folder, analyse it, and print its report."""
@@ -54,7 +58,7 @@ formats: kineto (Chrome traces of torch.profiler) and dumps of PyTorch's flight 
         except TraceError as error:
             raise CommandError(str(error)) from error
         except FileExistsError as error:
-            raise CommandError(f"{error}; name another folder with -o") from error
+            raise CommandError(f"{error}; choose another folder with -o") from error
         except OSError as error:
             raise CommandError(f"{error.filename or folder}: {error.strerror or error}") from error
         try:

@@ -26,7 +26,7 @@ def memory(text: str) -> float:
     except (KeyError, ValueError):
         value = 0.0
     if not value > 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory: give a number, as in 80G, or 32")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount of memory: give a number, such as 80G or 32")
     return value
 
 
@@ -41,7 +41,7 @@ def positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not value > 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return value
 
 
@@ -61,50 +61,61 @@ examples:
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         actions = parser.add_subparsers(dest="action", required=True, metavar="layers|plan|verify")
-        layers = actions.add_parser("layers", help="write what the layers of a recorded pipeline cost")
+        layers = actions.add_parser("layers", help="write the layer costs of a recorded pipeline")
         layers.add_argument("source", metavar="RUN", help="run folder, or a file of layer costs in another format")
-        layers.add_argument("-o", "--output", metavar="FILE", required=True, help="where to write them, as JSON")
-        plan = actions.add_parser("plan", help="search a faster plan")
+        layers.add_argument("-o", "--output", metavar="FILE", required=True, help="JSON file to write")
+        plan = actions.add_parser("plan", help="search for a faster plan")
         plan.add_argument("source", metavar="RUN|LAYERS", help="run folder, or a file of layer costs")
         plan.add_argument("-o", "--output", metavar="DIR", help="folder for the plan and the settings of engines")
         for one in (layers, plan):
-            one.add_argument("--ranks", type=int, metavar="N", help="ranks, where the file does not say")
-            one.add_argument("--microbatches", type=int, metavar="N", help="microbatches, where the file does not say")
+            one.add_argument("--ranks", type=int, metavar="N", help="number of ranks, if the file has none")
             one.add_argument(
-                "--pipeline", type=int, default=1, metavar="N", help="which one, where a run has several (default: 1)"
+                "--microbatches", type=int, metavar="N", help="number of microbatches, if the file has none"
+            )
+            one.add_argument(
+                "--pipeline",
+                type=int,
+                default=1,
+                metavar="N",
+                help="pipeline number, if the run has several (default: 1)",
             )
         plan.add_argument(
-            "--memory", type=memory, metavar="X", help="of a rank, in the unit of the file (default: what is used now)"
+            "--memory",
+            type=memory,
+            metavar="X",
+            help="memory of a rank, in the unit of the file (default: current use)",
         )
-        plan.add_argument("--any-memory", action="store_true", help="memory is no limit")
-        plan.add_argument("--budget", type=positive, default=30.0, metavar="S", help="seconds at most (default: 30)")
-        plan.add_argument("--seed", type=int, default=0, metavar="N", help="of the search's randomness (default: 0)")
-        plan.add_argument("--whole-backward", action="store_true", help="no backward is split")
-        plan.add_argument("--recompute", action="store_true", help="backwards compute activations anew")
-        plan.add_argument("--format", choices=("text", "json"), default="text", help="of what is printed")
-        verify = actions.add_parser("verify", help="carry a plan out, with layers that sleep or those of a model")
-        verify.add_argument("source", metavar="PLAN", help="folder of a plan, or its plan.json")
+        plan.add_argument("--any-memory", action="store_true", help="do not limit memory")
+        plan.add_argument(
+            "--budget", type=positive, default=30.0, metavar="S", help="time limit in seconds (default: 30)"
+        )
+        plan.add_argument("--seed", type=int, default=0, metavar="N", help="random seed of the search (default: 0)")
+        plan.add_argument("--whole-backward", action="store_true", help="do not split backwards")
+        plan.add_argument("--recompute", action="store_true", help="recompute activations in backwards")
+        plan.add_argument("--format", choices=("text", "json"), default="text", help="format of the output")
+        verify = actions.add_parser("verify", help="run a plan, with layers that sleep or those of a model")
+        verify.add_argument("source", metavar="PLAN", help="plan folder, or its plan.json")
         verify.add_argument(
             "--engine",
             choices=("torch", "torchtitan", "megatron", "deepspeed"),
             default="torch",
-            help="what carries out its best plan, by the settings that were written (default: torch's own runtime)",
+            help="engine that runs its best plan with the written settings (default: torch's own runtime)",
         )
         verify.add_argument(
             "--model",
             metavar="MODULE:FACTORY",
-            help="run the layers of a model instead: what returns (model, inputs of a microbatch)",
+            help="run the layers of a model instead; the function returns (model, inputs of a microbatch)",
         )
         verify.add_argument(
-            "--baseline", action="store_true", help="also what runs now, or the uniform plan, for what the plan gains"
+            "--baseline", action="store_true", help="also run the current or uniform plan, to measure the gain"
         )
         verify.add_argument("--steps", type=int, default=3, metavar="N", help="steps after the first (default: 3)")
         verify.add_argument(
             "--stretch",
             type=positive,
             metavar="X",
-            help="times as long as planned (default: so that a usual action takes 20 ms, with megatron and deepspeed "
-            "50; 1 with --model)",
+            help="slow-down over the plan (default: a usual action takes 20 ms, with megatron and deepspeed 50 ms; 1 "
+            "with --model)",
         )
 
     def run(self, args: argparse.Namespace) -> int:
@@ -133,11 +144,13 @@ def _plan(args: argparse.Namespace) -> None:
     from scalana.report.text.paint import Paint
 
     if args.memory is not None and args.any_memory:
-        raise CommandError("--memory and --any-memory contradict each other", 2)
+        raise CommandError("--memory and --any-memory exclude each other: give one", 2)
     profile = plans.read_profile(args.source, args.ranks, args.microbatches, args.pipeline)
     if args.recompute:
         if profile.unit != "bytes":
-            raise CommandError("--recompute needs bytes of activations and outputs: give them in a file of layer costs")
+            raise CommandError(
+                "--recompute needs the bytes of activations and outputs: give them in a file of layer costs"
+            )
         profile = recompute(profile)
     if args.memory is not None or args.any_memory:
         profile = profile.within(args.memory)
@@ -160,7 +173,7 @@ def _verify(args: argparse.Namespace) -> None:
     from scalana.verify.run import How, check_plan, present
 
     if args.model and args.engine != "torch":
-        raise CommandError("--model is run by torch's own runtime: leave --engine out", 2)
+        raise CommandError("--model runs with torch's own runtime: remove --engine", 2)
     if args.model and ":" not in args.model:
         raise CommandError(f"--model {args.model}: write MODULE:FACTORY, such as models:make", 2)
     written = plans.read_written(args.source, args.engine)
@@ -171,6 +184,6 @@ def _verify(args: argparse.Namespace) -> None:
         return
     found = present(written)
     if found is None:
-        raise CommandError("there is nothing to compare with: the layers cannot be cut evenly")
+        raise CommandError("no baseline: the layers cannot be split evenly")
     base, schedule = found
     console.deliver(plan_text.gained_text(base.plan.text, check_plan(base, how, schedule), checked), None)

@@ -21,9 +21,9 @@ class PsgCommand:
 examples:
   scalana psg train.py
   scalana psg src/ --format json -o structure.json
-  scalana psg ./solver                       (a program that was compiled with -g)
+  scalana psg ./solver                       (a program compiled with -g)
   scalana psg solver.cpp mesh.cpp -- -Iinclude -DUSE_MPI
-  scalana psg coupler.py ./solver            (what runs together, in one graph)
+  scalana psg coupler.py ./solver            (a job of both, in one graph)
   scalana psg --model nets:make_decoder --inputs 4x128:int64
   scalana psg --model nets:make_decoder --inputs nets:example_batch --format json
 """
@@ -34,20 +34,22 @@ examples:
             "paths", metavar="PATH", nargs="*", help="Python, C or C++ file, folder with such files, or program"
         )
         parser.add_argument(
-            "--model", metavar="MODULE:FACTORY", help="show a model of torch: a module, its class, or what returns it"
+            "--model",
+            metavar="MODULE:FACTORY",
+            help="show a PyTorch model: a module, its class, or a function that returns it",
         )
         parser.add_argument(
             "--inputs",
             metavar="INPUT",
             nargs="+",
             default=[],
-            help="what to call the model with: shapes such as 4x128:int64, or MODULE:FUNCTION that returns it",
+            help="inputs of the model: shapes such as 4x128:int64, or MODULE:FUNCTION that returns them",
         )
         parser.add_argument(
-            "--full", action="store_true", help="show every vertex, not only what matters for communication"
+            "--full", action="store_true", help="show every vertex, not only those that matter for communication"
         )
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
+        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Build the graph and show it. What could not be read is told on the standard error, and the rest is shown."""
@@ -56,7 +58,7 @@ examples:
         if args.model is not None:
             return _show_model(args)
         if not args.paths or args.inputs:
-            raise UsageError("--inputs are those of a --model" if args.inputs else "name a PATH, or a --model")
+            raise UsageError("--inputs needs a --model" if args.inputs else "give a PATH or a --model")
         psg = _build(args.paths, args.rest)
         for warning in psg.warnings:
             console.complain(warning)
@@ -79,7 +81,7 @@ def _build(paths: list[str], flags: list[str] | None) -> PSG:
     from scalana.frontend.front_end import Options
 
     if flags is not None and not any(map(Cpp().takes, paths)):
-        raise UsageError("compiler flags (after --) are for C and C++ sources, and these are none")
+        raise UsageError("compiler flags (after --) need C or C++ sources, but there are none")
     return build_psg(paths, Options(flags=flags))
 
 
@@ -90,7 +92,7 @@ def _show_model(args: argparse.Namespace) -> int:
     from scalana.report.structure import psg_model
 
     if args.paths or args.rest is not None:
-        raise UsageError("--model is shown by itself: no PATH and no compiler flags beside it")
+        raise UsageError("--model excludes PATH and compiler flags: remove them")
     try:
         graph = model_graph(args.model, args.inputs)
     except ModelError as error:

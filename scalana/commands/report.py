@@ -22,7 +22,9 @@ def step_range(text: str) -> tuple[int, int]:
     """
     first, colon, last = text.partition(":")
     if not (colon and first.isdecimal() and last.isdecimal()) or int(last) < int(first):
-        raise argparse.ArgumentTypeError(f"{text!r} is no range of steps: give the first and the last, as in 20:29")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a range of steps: give the first and the last, such as 20:29"
+        )
     return int(first), int(last)
 
 
@@ -43,24 +45,23 @@ examples:
         """Declare the arguments."""
         parser.add_argument("folder", metavar="DIR", help="run folder, made by scalana run")
         parser.add_argument(
-            "--format", choices=("text", "json", "html", "sarif"), default="text", help="of the report (default: text)"
+            "--format",
+            choices=("text", "json", "html", "sarif"),
+            default="text",
+            help="format of the report (default: text)",
         )
         parser.add_argument(
             "--launch",
             metavar="N",
             type=int,
-            help="which launch, from 1 on, of a job that started its ranks several times (default: the longest)",
+            help="launch to analyse, from 1 on, if the job started its ranks several times (default: the longest)",
         )
         steps = parser.add_mutually_exclusive_group()
-        steps.add_argument(
-            "--step", metavar="N", type=int, help="analyse step N alone (the report of the run says which there are)"
-        )
-        steps.add_argument(
-            "--steps", metavar="A:B", type=step_range, help="analyse the steps from A to B alone, both included"
-        )
+        steps.add_argument("--step", metavar="N", type=int, help="analyse only step N (the report lists the steps)")
+        steps.add_argument("--steps", metavar="A:B", type=step_range, help="analyse only steps A to B, inclusive")
         add_scheduler(parser)
         parser.add_argument("--timeline", metavar="FILE", help="write a step of the run's pipeline to FILE, as SVG")
-        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
+        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Analyse the run, and print or write its report."""
@@ -89,7 +90,7 @@ examples:
                 text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
         if args.timeline:
             if drawing is None:
-                raise CommandError(f"{args.folder}: no pipeline was recorded, so there is no timeline of its steps")
+                raise CommandError(f"{args.folder}: no pipeline was recorded, so there is no timeline to write")
             console.deliver(drawing, args.timeline)
         console.deliver(text, args.output)
         return 0

@@ -20,7 +20,7 @@ PICTURE = "rl-step.svg"
 
 
 class RlCommand:
-    """Where the process time of reinforcement learning goes."""
+    """Show where reinforcement learning spends its process time."""
 
     example = """\
 examples:
@@ -31,13 +31,15 @@ examples:
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("action", choices=("report",), help="report: causes, findings, what if, and a picture")
+        parser.add_argument("action", choices=("report",), help="report: causes, findings, predictions, and a picture")
         parser.add_argument("folder", metavar="DIR", help="run folder, made by scalana run")
-        parser.add_argument("--format", choices=("text", "json"), default="text", help="of the report (default: text)")
         parser.add_argument(
-            "--svg", metavar="FILE", help=f"picture of the step in which most is waited (default: DIR/{PICTURE})"
+            "--format", choices=("text", "json"), default="text", help="format of the report (default: text)"
         )
-        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
+        parser.add_argument(
+            "--svg", metavar="FILE", help=f"picture of the step with the most waiting (default: DIR/{PICTURE})"
+        )
+        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Analyse the run, print the section and its findings, and draw a step."""
@@ -52,7 +54,7 @@ examples:
         account = analysis.sections.get(SECTION)
         if not isinstance(account, RLAccount):
             raise CommandError(
-                f"{args.folder}: no phases of reinforcement learning were recorded on all ranks; name them by "
+                f"{args.folder}: no reinforcement learning phases were recorded on all ranks; name them with "
                 "scalana.rl.phase (docs/rl.md)"
             )
         if args.format == "json":

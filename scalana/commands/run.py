@@ -29,9 +29,8 @@ examples:
   scalana run -- torchrun --standalone --nproc-per-node 4 train.py
   scalana run -o first-try --rate 500 -- mpirun -n 8 python solve.py
 
-The report is written to the standard error, so that the job's own output stays as it is; with --format json the report
-is written to the standard output, after the job's own. Both stand in the run folder as well (report.txt, report.json).
-The exit code is the job's own.
+The report goes to standard error and leaves the output of the job unchanged. With --format json, it goes to standard
+output, after that of the job. The run folder keeps both (report.txt, report.json). The exit code is that of the job.
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
@@ -41,13 +40,15 @@ The exit code is the job's own.
             "-o", "--output", metavar="DIR", help="run folder to create (default: scalana-<date>-<time>)"
         )
         parser.add_argument(
-            "--rate", metavar="HZ", type=_rate, default=layout.DEFAULT_RATE_HZ, help="samples a second (default: 200)"
+            "--rate", metavar="HZ", type=_rate, default=layout.DEFAULT_RATE_HZ, help="samples per second (default: 200)"
         )
-        parser.add_argument("--format", choices=("text", "json"), default="text", help="of the report (default: text)")
         parser.add_argument(
-            "--mpi", action="store_true", help="the job uses MPI, though neither its command nor its scripts name it"
+            "--format", choices=("text", "json"), default="text", help="format of the report (default: text)"
         )
-        parser.add_argument("--no-report", action="store_true", help="record only")
+        parser.add_argument(
+            "--mpi", action="store_true", help="the job uses MPI, although its command and scripts do not show it"
+        )
+        parser.add_argument("--no-report", action="store_true", help="record, but write no report")
         parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
     def run(self, args: argparse.Namespace) -> int:
@@ -62,9 +63,9 @@ The exit code is the job's own.
             "version": __version__,
         }
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise UsageError(f"cannot write into the run folder {shown(folder)}")
+            raise UsageError(f"cannot write to the run folder {shown(folder)}: check its permissions")
         if launch.stands_behind_the_launcher(command, os.environ):
-            console.complain("every rank is recorded as a job of its own: put scalana run before the launcher instead")
+            console.complain("each rank is recorded as a separate job: put scalana run before the launcher instead")
         begin = time.monotonic()
         try:
             env = launch.environment(folder, args.rate, os.environ)
@@ -97,13 +98,13 @@ def _finish(
     """
     try:
         if not os.path.isdir(folder):
-            console.complain(f"the run folder {shown(folder)} was removed while the job ran: nothing can be reported")
+            console.complain(f"the run folder {shown(folder)} was removed while the job ran: no report")
             return
         _write_info(folder, info)
         if reason := _nothing_recorded(folder, command, missing, mpi):
             console.complain(f"nothing was recorded: {reason} (run folder: {shown(folder)})")
         elif args.no_report:
-            console.complain(f"recorded; report it by: scalana report {shown(folder)}")
+            console.complain(f"recorded; for the report: scalana report {shown(folder)}")
         else:
             _report(folder, args.format)
         _compile_for_the_next_run()
@@ -200,7 +201,7 @@ def _rate(text: str) -> float:
     except ValueError:
         raise argparse.ArgumentTypeError(f"not a number: {text!r}") from None
     if not 1 <= rate <= 10_000:
-        raise argparse.ArgumentTypeError(f"{text} is outside 1 ... 10000 samples a second")
+        raise argparse.ArgumentTypeError(f"{text} is outside 1 ... 10000 samples per second")
     return rate
 
 
@@ -219,7 +220,7 @@ def _create_folder(wanted: str | None) -> str:
     try:
         return launch.create_run_folder(wanted)
     except FileExistsError as error:
-        raise UsageError(f"{error.filename or error} exists already and is not an empty folder") from None
+        raise UsageError(f"{error.filename or error} exists and is not an empty folder") from None
     except OSError as error:
         raise UsageError(f"cannot create the run folder {wanted or 'here'}: {error.strerror or error}") from None
 

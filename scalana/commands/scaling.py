@@ -11,7 +11,7 @@ from scalana.errors import UsageError
 
 
 class ScalingCommand:
-    """Find what a program loses on more ranks, from runs at different sizes."""
+    """Find what a program loses on more ranks, from runs of different sizes."""
 
     example = """\
 examples:
@@ -31,11 +31,11 @@ Two sizes tell what is lost at the larger one. From three sizes on, every place 
             "--scaling",
             choices=("auto", "weak", "strong"),
             default="auto",
-            help="strong: the same work in all; weak: the same work per rank (default: told by the work)",
+            help="strong: equal total work; weak: equal work per rank (default: detected)",
         )
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
         add_scheduler(parser)
-        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the standard output")
+        parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Analyse all runs, compare them, and print or write the result."""
@@ -43,7 +43,7 @@ Two sizes tell what is lost at the larger one. From three sizes on, every place 
         from scalana.progress import Progress
 
         if len(args.folders) < 2:
-            raise UsageError("at least two runs, of different numbers of ranks, are needed")
+            raise UsageError("give at least two runs with different numbers of ranks")
         stated = None if args.scaling == "auto" else args.scaling
         memory.keep_freed()
         with compared(), Progress(sys.stderr) as progress:
@@ -66,5 +66,5 @@ def _ranks(text: str) -> int:
     except ValueError:
         ranks = 0
     if ranks < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of ranks")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of ranks")
     return ranks

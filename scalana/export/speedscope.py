@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from scalana.graphs.ppg import PPG
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
-BLAMED = "waiting of other ranks, by who makes it"
+BLAMED = "waiting of other ranks, by causing rank"
 _INSIDE = {TargetKind.TRANSFER: "(transfer)", TargetKind.UNRESOLVED: "(late, cause not resolved)"}
-_BEFORE = "(late before the record begins)"
+_BEFORE = "(late before the recording begins)"
 
 
 class Frames:

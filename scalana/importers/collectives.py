@@ -151,7 +151,7 @@ def number_calls(ranks: Sequence[int], calls: Sequence[list[Call]]) -> list[str]
             few = late if len(late) <= len(early) else early
             notes.append(
                 f"rank{'s' * (len(few) > 1)} {', '.join(map(str, few))} began to record "
-                f"{'later' if few is late else 'earlier'} than the others: operations are matched by their ends"
+                f"{'later' if few is late else 'earlier'} than the others: operations are matched from their ends"
             )
     return notes
 

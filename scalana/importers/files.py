@@ -43,7 +43,7 @@ def trace_files(paths: Sequence[str]) -> list[TraceFile]:
     for path in paths:
         here = list(_below(path))
         if not here:
-            raise TraceError(f"{path}: holds no file that may be a trace ({', '.join(SUFFIXES)})")
+            raise TraceError(f"{path}: contains no trace file ({', '.join(SUFFIXES)})")
         found += here
     return found
 
@@ -82,7 +82,7 @@ def _members(path: str) -> Iterator[TraceFile]:
         with tarfile.open(path) as archive:
             names = sorted(member.name for member in archive if member.isfile())
     except (OSError, tarfile.TarError, EOFError) as error:
-        raise TraceError(f"{path}: cannot be read as an archive: {error}") from error
+        raise TraceError(f"{path}: not a readable archive: {error}") from error
     for name in names:
         if _may_be_trace(name) and not os.path.basename(name).startswith("._"):
             yield TraceFile(f"{path}:{name}", lambda name=name: _member(path, name))  # type: ignore[misc]
@@ -92,7 +92,7 @@ def _member(path: str, name: str) -> IO[bytes]:
     archive = tarfile.open(path)  # noqa: SIM115  closed with the member, which is all that holds it
     file = archive.extractfile(name)
     if file is None:
-        raise TraceError(f"{path}:{name}: is no file")
+        raise TraceError(f"{path}:{name}: not a file")
     return _unpacked(io.BufferedReader(file, 1 << 20))  # type: ignore[type-var,arg-type]
 
 

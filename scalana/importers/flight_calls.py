@@ -212,14 +212,14 @@ def _notes(
     for dump in dumps:
         name = dump.file.rpartition("/")[2]
         if dump.damage:
-            notes.append(f"{name}: {dump.damage}; the {len(dump.entries)} operations that are whole were used")
+            notes.append(f"{name}: {dump.damage}; using the {len(dump.entries)} complete operations")
         if dump.odd:
-            notes.append(f"{name}: {dump.odd} operations could not be understood and are left out")
+            notes.append(f"{name}: {dump.odd} invalid operations are left out")
     every = [call for own in calls for call in own if call.operation in _TOGETHER]
     if every and not any(call.blocks for call in every):
         notes.append(
-            "these dumps do not say how long collectives took: who came late to those that were complete is not known "
-            "(TORCH_NCCL_ENABLE_TIMING=1 has it measured)"
+            "these dumps lack the durations of collectives: late ranks of complete ones are unknown "
+            "(TORCH_NCCL_ENABLE_TIMING=1 records durations)"
         )
     notes += _in_all(pending, world)
     return notes
@@ -234,8 +234,8 @@ def _in_all(pending: Sequence[FlightCall | None], world: int) -> list[str]:
     )
     names = {row.code: row.name for row in OPERATIONS}
     return [
-        f"all {count} ranks of group {group} have called {names[operation]} number {seq}, and it was not complete when "
-        "the dumps were written: it was still under way, or the network or a device is stuck"
+        f"all {count} ranks of group {group} have called {names[operation]} number {seq}, and it was incomplete when "
+        "the dumps were written: it was still running, or the network or a device is stuck"
         for (group, ranks, seq, operation), count in there.items()
         if count == len(ranks)
     ]

@@ -105,7 +105,7 @@ def read(file: TraceFile) -> Dump:
     entries = told.get("entries")
     if not isinstance(entries, list):
         why = f" ({dump.damage})" if dump.damage else ""
-        raise TraceError(f"{file.name}: is no dump of a flight recorder: it has no list of entries{why}")
+        raise TraceError(f"{file.name}: not a flight recorder dump: it has no list of entries{why}")
     dump.version = str(told.get("version", ""))
     _take_groups(dump, told.get("pg_config"))
     for entry in entries:
@@ -114,7 +114,7 @@ def read(file: TraceFile) -> Dump:
         except (KeyError, TypeError, ValueError, IndexError, OverflowError):
             dump.odd += 1
     if not dump.entries:
-        raise TraceError(f"{file.name}: no operation was recorded, or none is whole: was TORCH_FR_BUFFER_SIZE set?")
+        raise TraceError(f"{file.name}: no complete operation: set TORCH_FR_BUFFER_SIZE in the job")
     dump.entries.sort(key=lambda entry: (entry.record, entry.created_ns))
     found = re.search(r"rank[-_ ]?(\d+)", file.name.rpartition("/")[2]) or _IN_NAME.search(file.name)
     dump.rank = int(found[1]) if found else -1
@@ -125,14 +125,14 @@ class _Plain(pickle.Unpickler):
     """Makes nothing of a pickle but numbers, texts, lists and dictionaries."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no dump has")
+        raise pickle.UnpicklingError(f"it loads {module}.{name}, which no dump contains")
 
 
 class _Salvaging(pickle._Unpickler):  # type: ignore[name-defined,misc]
     """The same in Python, so that what was made of a torn file can be looked at."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no dump has")
+        raise pickle.UnpicklingError(f"it loads {module}.{name}, which no dump contains")
 
 
 def _unpickled(data: bytes) -> tuple[dict[str, Any], str]:

@@ -57,7 +57,7 @@ class EventStream:
             yield from self._events()
             return
         if self._text[:1] != "{":
-            raise TraceError(f"{self._name}: is no trace: it begins with neither {{ nor [")
+            raise TraceError(f"{self._name}: not a trace: it begins with neither {{ nor [")
         self._text = self._text[1:]
         found = False
         while self._skip() and self._text[:1] == '"':
@@ -73,7 +73,7 @@ class EventStream:
             else:
                 self.header[key] = self._value()
         if not found and not self.damage:
-            raise TraceError(f"{self._name}: is no trace: it has no list {EVENTS}")
+            raise TraceError(f"{self._name}: not a trace: it has no list {EVENTS}")
         if self._text[:1] != "}" and not self.damage:
             self.damage = "the file ends in the middle"
 

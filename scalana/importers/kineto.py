@@ -66,7 +66,7 @@ def read(file: TraceFile) -> RankTrace:
     trace.names, trace.tracks, trace.inputs = list(taker.names), list(taker.tracks), list(taker.inputs)
     if not len(trace.events):
         why = f" ({trace.damage})" if trace.damage else ""
-        raise TraceError(f"{file.name}: holds no operator, kernel or annotation with a begin and an end{why}")
+        raise TraceError(f"{file.name}: contains no operator, kernel or annotation with a begin and an end{why}")
     _tell(trace, stream.header)
     return trace
 

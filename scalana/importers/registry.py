@@ -64,7 +64,7 @@ def import_traces(paths: Sequence[str], folder: str, source: str) -> None:
         raise TraceError(notes[0].removeprefix("left out: "))
     if len(formats) > 1:
         listed = ", ".join(f"{name} ({name_of})" for name, (_, name_of) in formats.items())
-        raise TraceError(f"traces of different tools do not make one run: {listed}; import them one by one")
+        raise TraceError(f"traces of different tools cannot form one run: {listed}; import them separately")
     ((form, _),) = formats.values()
     notes += _ranks(traces)
     traces.sort(key=lambda trace: trace.rank)
@@ -78,11 +78,11 @@ def _format(file: TraceFile) -> Format:
     except (OSError, EOFError) as error:
         raise TraceError(f"{file.name}: cannot be read: {error}") from error
     if not beginning:
-        raise TraceError(f"{file.name}: is empty")
+        raise TraceError(f"{file.name}: empty file")
     found = next((one for one in FORMATS if one.recognises(beginning)), None)
     if found is None:
         known = ", ".join(one.name for one in FORMATS)
-        raise TraceError(f"{file.name}: is no trace of a format that can be imported ({known})")
+        raise TraceError(f"{file.name}: not a supported trace format ({known})")
     return found
 
 
@@ -98,11 +98,9 @@ def _ranks(traces: list[Trace]) -> list[str]:
         for rank, trace in enumerate(traces):
             trace.rank = rank
         if len(traces) > 1:
-            notes.append("the traces do not say their ranks: they are numbered in the order of their names")
+            notes.append("the traces contain no ranks: they are numbered by file name")
     elif without:
-        raise TraceError(
-            f"{without[0].file}: does not say its rank, which others do: put rank and number into its name (rank3.json)"
-        )
+        raise TraceError(f"{without[0].file}: contains no rank, unlike others: put the rank into its name (rank3.json)")
     known: dict[int, str] = {}
     for trace in traces:
         if trace.rank in known:

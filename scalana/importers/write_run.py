@@ -193,12 +193,12 @@ class _RankWriter:
         trace, notes = self.trace, []
         file = os.path.basename(trace.file)
         if trace.damage:
-            notes.append(f"{file}: {trace.damage}; what is whole of it was used")
+            notes.append(f"{file}: {trace.damage}; its complete part is used")
         if trace.odd:
-            notes.append(f"{file}: {trace.odd} events could not be understood and are left out")
+            notes.append(f"{file}: {trace.odd} invalid events are left out")
         if trace.other_categories:
             listed = ", ".join(f"{count} of {name}" for name, count in sorted(trace.other_categories.items())[:4])
-            notes.append(f"events of kinds that are not known are left out: {listed}")
+            notes.append(f"events of unknown kinds are left out: {listed}")
         return notes
 
     def _steps(self) -> tuple[IntArray, IntArray]:

@@ -23,21 +23,18 @@ def explain(command: Sequence[str], notes: Sequence[str] = (), mpi: bool = False
     python, arguments = _python_of(command)
     isolated = _isolated(arguments)
     if python is not None and isolated:
-        return f"Python was started with {isolated}, which turns off what the recorder enters by"
+        return f"Python was started with {isolated}, which disables the recorder: remove this option"
     other = _other_python(python) if python is not None else ""
     if other:
         return other
     if notes:
-        return notes[0] if len(notes) == 1 else f"{notes[0]} (and {len(notes) - 1} more like it)"
+        return notes[0] if len(notes) == 1 else f"{notes[0]} (and {len(notes) - 1} more)"
     if python is None and mpi:
-        return (
-            f"no program that {command[0]} started is one of Python or came to its first call of MPI, or it was "
-            "started without its environment"
-        )
+        return f"{command[0]} started no Python program and no program that called MPI, or cleared its environment"
     if python is None:
         return (
-            f"{command[0]} started no program of Python, or started it without its environment; if it starts programs "
-            "of MPI, say so: scalana run --mpi"
+            f"{command[0]} started no Python program, or cleared its environment; for MPI programs, use: scalana run "
+            "--mpi"
         )
     return f"{os.path.basename(python)} ended before the recorder could start, or its records were removed"
 
@@ -87,11 +84,11 @@ def _other_python(python: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return f"{python} cannot be started"
     if len(output) != 2:
-        return f"{python} does not tell its version"
+        return f"{python} does not report its version"
     import scalana.runtime as runtime
 
     version, suffix = output
     folder = os.path.dirname(os.path.abspath(runtime.__file__))
     if os.path.exists(os.path.join(folder, "_core" + suffix)):
         return ""
-    return f"{python} is Python {version}, for which this scalana has no recorder: install scalana there"
+    return f"{python} is Python {version}, and this scalana has no recorder for it: install scalana there"

@@ -164,7 +164,7 @@ def check_plan(written: Written, how: How, schedule: str = "") -> Checked:
         try:
             ranks = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         except OSError as error:
-            raise CommandError("the job that carries the plan out ended without a result") from error
+            raise CommandError("the job that runs the plan ended without a result") from error
     _compare_parts(plan.stages, [rank["parts"] for rank in ranks], written.engine)
     windows = np.array([rank["windows"] for rank in ranks])[:, 1:]
     took = windows[:, :, 1].max(axis=0) - windows[:, :, 0].min(axis=0)
@@ -201,7 +201,7 @@ def _compare_parts(stages: Stages, parts: list[list[list[int]]], engine: str) ->
     for rank, found in enumerate(parts):
         planned = [list(range(cut[s], cut[s + 1])) for s in range(stages.count) if stages.rank[s] == rank]
         if planned != found:
-            raise CommandError(f"{engine} gave rank {rank} other layers than the plan: {found} and not {planned}")
+            raise CommandError(f"{engine} gave rank {rank} other layers than the plan: {found} instead of {planned}")
 
 
 def _run(runner: Runner, job: Path, patience_s: float) -> None:
@@ -215,11 +215,11 @@ def _run(runner: Runner, job: Path, patience_s: float) -> None:
         with log.open("wb") as file:
             process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=env, start_new_session=True)
     except OSError as error:
-        raise CommandError(f"the job that carries the plan out cannot be started: {error}") from error
+        raise CommandError(f"the job that runs the plan cannot start: {error}") from error
     try:
         code = process.wait(patience_s)
     except subprocess.TimeoutExpired as error:
-        raise CommandError(f"the job that carries the plan out was not done after {patience_s:.0f} s") from error
+        raise CommandError(f"the job that runs the plan did not finish within {patience_s:.0f} s") from error
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -234,4 +234,4 @@ def told(said: str, runner: Runner) -> str:
         if f"No module named '{package}'" in said:
             return f"verifying this plan needs {package}: pip install {install}"
     lines = [line for line in said.splitlines() if line.strip()]
-    return "the job that carries the plan out failed:\n" + "\n".join(lines[-15:])
+    return "the job that runs the plan failed:\n" + "\n".join(lines[-15:])

@@ -75,7 +75,7 @@ def test_ranks_are_numbered_by_the_order_of_names_where_nothing_tells_them(expec
         (tmp_path / "traces" / f"{name}.json").write_text(json.dumps({"traceEvents": trace["traceEvents"]}))
     report = run_of(tmp_path / "traces", tmp_path)
     assert found(report) == expected
-    assert any("do not say their ranks" in warning for warning in report.warnings)
+    assert any("contain no ranks" in warning for warning in report.warnings)
 
 
 def test_ranks_that_missed_operations_are_matched_by_their_ends(tmp_path):
@@ -101,8 +101,8 @@ def test_what_is_whole_of_a_damaged_file_is_used_and_the_rest_is_named(expected,
     (folder / "notes.json").write_text("{}")
     report = run_of(folder, tmp_path)
     assert [entry[:3] for entry in found(report)] == [entry[:3] for entry in expected]
-    assert any("rank0.json: the file ends in the middle; what is whole of it was used" in w for w in report.warnings)
-    assert any("notes.json" in w and "is no trace" in w for w in report.warnings)
+    assert any("rank0.json: the file ends in the middle; its complete part is used" in w for w in report.warnings)
+    assert any("notes.json" in w and "not a trace" in w for w in report.warnings)
 
 
 def test_a_torn_compressed_file(tmp_path):
@@ -135,10 +135,10 @@ def test_events_that_make_no_sense_are_counted(tmp_path):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "is empty"),
-        (b"\x7fELF", "no trace of a format that can be imported (flight recorder, kineto)"),
+        (b"", "empty file"),
+        (b"\x7fELF", "not a supported trace format (flight recorder, kineto)"),
         (b'{"a": 1}', "has no list traceEvents"),
-        (b'{"traceEvents": []}', "holds no operator, kernel or annotation"),
+        (b'{"traceEvents": []}', "contains no operator, kernel or annotation"),
         (b'{"traceEvents": [{"ph": "X", "na', "the file ends in the middle"),
         (b"\x1f\x8bnothing", "cannot be read"),
     ],
@@ -171,7 +171,7 @@ def test_two_files_of_one_rank_and_a_file_without_one(tmp_path):
         import_traces([str(folder)], str(tmp_path / "run"), ".")
     del trace["distributedInfo"]
     (folder / "again.json").write_text(json.dumps(trace))
-    with pytest.raises(TraceError, match=r"again\.json: does not say its rank"):
+    with pytest.raises(TraceError, match=r"again\.json: contains no rank"):
         import_traces([str(folder)], str(tmp_path / "run"), ".")
 
 
@@ -180,7 +180,7 @@ def test_usage(tmp_path, capsys):
     assert main(["import", str(tmp_path / "none"), "-o", str(tmp_path / "run")]) == 1
     assert "no such file or folder" in capsys.readouterr().err
     assert main(["import", str(folder), "-o", str(folder)]) == 1
-    assert "is not empty; name another folder with -o" in capsys.readouterr().err
+    assert "is not empty; choose another folder with -o" in capsys.readouterr().err
     assert main(["import", str(folder), "-o", str(tmp_path / "run"), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     jsonschema.validate(document, json.loads((ROOT / "docs" / "report.schema.json").read_text()))

@@ -76,7 +76,7 @@ def test_a_server_without_a_record_is_told_by_its_name(tmp_path: Path) -> None:
     for attempt in attempts(3):
         analysis, slept_s = recorded(tmp_path / str(attempt), "unrecorded")
         finding = analysis.findings[0]
-        assert not [warning for warning in analysis.ppg.run.warnings if "left no record here" in warning]
+        assert not [warning for warning in analysis.ppg.run.warnings if "without a record here" in warning]
         here = Path(finding.file).name, finding.line
         known = finding.evidence.get("servers")
         if here == (PROGRAM.name, line_of(PROGRAM, "asks")) and isinstance(known, dict):

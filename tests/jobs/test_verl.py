@@ -118,7 +118,7 @@ def test_a_job_by_the_queue_of_verl_is_told_like_others(tmp_path: Path) -> None:
     assert len(account.step_s) == STEPS and sum(account.shares.values()) == pytest.approx(1.0, abs=0.01)
     awaited = {key: names.many([int(rank)]) for key, rank in zip(account.keys, account.worst, strict=True) if rank >= 0}
     assert awaited["verifier"] == "reward_loop_worker 0" and awaited["slow-hardware"] == "WorkerDict 1"
-    assert not [warning for warning in report.ppg.run.warnings if "not complete" in warning]
+    assert not [warning for warning in report.ppg.run.warnings if "incomplete" in warning]
     # What is received over ZeroMQ was sent by a process that is known: all but what was under way at the end.
     received = timeline.calls.operation == BY_NAME["get"].code
     assert received.sum() > 300 and (np.diff(timeline.calls.wait_first) > 0)[received].mean() > 0.95

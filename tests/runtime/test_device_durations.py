@@ -11,7 +11,7 @@ from scalana.runtime.chosen_steps import COST
 from scalana.runtime.device import durations
 from scalana.runtime.device.backend import Backend
 from scalana.runtime.device.durations import Durations, key_of, of_torch
-from scalana.runtime.device.pool import Pool
+from scalana.runtime.device.pool import Origin, Pool
 from tests.runtime.test_device_marks import Core, Device
 
 MS = 1_000_000
@@ -67,7 +67,7 @@ class Job:
         self.core.step = number
         begun = self.pool.mark()
         self.pool.timed(begun, number, ("0", number))
-        self.pool.span(begun, self.pool.mark(), "kernel", "allreduce", (), number, "communication")
+        self.pool.span(begun, self.pool.mark(), "kernel", "allreduce", (), Origin(number, "communication"))
         self.core.time_ns += 10 * MS
 
     def told(self):
@@ -102,7 +102,7 @@ def test_what_cannot_be_read_is_told_once():
         job.step(number)
     job.pool.finish()
     assert job.told() == [(number, None) for number in range(1, 5)]
-    assert len(job.notes) == 1 and "how long collectives took is not recorded" in job.notes[0]
+    assert len(job.notes) == 1 and "durations of collectives are not recorded" in job.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from scalana.runtime.device.backend import Backend
 from scalana.runtime.device.clock import ClockBounds
 from scalana.runtime.device.collectives import Collectives, Posted
-from scalana.runtime.device.pool import MOST_MARKS, Pool
+from scalana.runtime.device.pool import MOST_MARKS, Origin, Pool
 from scalana.runtime.device.windows import kernels_of
 
 AHEAD_NS = 5_000_000_000
@@ -136,7 +136,7 @@ def test_nothing_is_read_before_it_has_come_and_what_never_does_is_counted(job):
     assert not job.core.spans
     job.pool.finish()
     assert not job.core.spans
-    assert job.notes == ["device: 2 spans of the device are left out: it had not come to their ends"]
+    assert job.notes == ["device: 2 spans of the device are dropped: it did not reach their ends"]
 
 
 def test_events_are_used_again(job):
@@ -153,7 +153,7 @@ def test_a_device_that_is_far_behind_loses_its_oldest_steps(job):
     for step in range(12):
         job.core.step = step
         mark_a_module(job, behind_ns=10**12)
-    assert len(job.notes) == 1 and "so far behind" in job.notes[0]
+    assert len(job.notes) == 1 and "the device is far behind" in job.notes[0]
 
 
 def test_marks_of_a_step_have_an_end(job):
@@ -178,7 +178,9 @@ def test_an_end_in_another_step_is_not_known(job):
     job.device.behind_ns = 100_000
     begun = job.pool.mark()
     job.core.step = 1
-    job.pool.span(begun, job.pool.mark(), "kernel", "allreduce", ("collective", "allreduce"), 12, "communication")
+    job.pool.span(
+        begun, job.pool.mark(), "kernel", "allreduce", ("collective", "allreduce"), Origin(12, "communication")
+    )
     job.core.time_ns += 10_000_000
     job.pool.finish()
     ((lane, _, start, end, _, told),) = job.core.spans
@@ -236,7 +238,7 @@ def test_what_a_device_raises_becomes_one_note(job):
 
     job.device.current_stream = broken
     assert [job.pool.mark() for _ in range(3)] == [-1, -1, -1]
-    assert job.notes == ["device: no more marks on the device: RuntimeError: device lost"]
+    assert job.notes == ["device: marks on the device end: RuntimeError: device lost"]
 
 
 def test_a_clock_is_bounded_from_both_sides():

@@ -70,5 +70,5 @@ assert next(Other()) == 5
     done = jobs.python(program, tmp_path, extra={"PYTHONPATH": str(jobs.ROOT)})
     assert done.returncode == 0, done.stderr
     (record,) = RunFolder(tmp_path).processes()
-    assert [note for note in record.notes if "waits for data" in note and "not where it was" in note]
+    assert [note for note in record.notes if "waits for data" in note and " not found: " in note]
     assert [(kind, name, attributes) for kind, name, _, attributes in told(record)] == [("data", "DataLoader", {})]

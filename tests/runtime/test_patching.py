@@ -69,7 +69,7 @@ def test_what_is_not_where_it_was_is_a_note(monkeypatch: pytest.MonkeyPatch) -> 
     notes: list[str] = []
     monkeypatch.setattr(session, "note", notes.append)
     Patches("library").wrap(SimpleNamespace(__name__="module"), "gone", lambda inner: inner, "loads")
-    assert notes == ["library: gone is not where it was: loads are not recorded"]
+    assert notes == ["library: gone not found: loads are not recorded"]
 
 
 def test_a_wrapper_that_is_no_function_is_left_as_it_is() -> None:

@@ -260,4 +260,4 @@ def test_threads_of_a_library_are_silent(told: list[tuple[Any, ...]]) -> None:
 
 def test_where_ray_has_changed_a_note_says_what_is_missing(told: list[tuple[Any, ...]]) -> None:
     workers.patch_execution(SimpleNamespace(FunctionActorManager=SimpleNamespace(get_execution_info=None)))
-    assert told == [("note", "ray: get_execution_info is not where it was: tasks and actors are not recorded")]
+    assert told == [("note", "ray: get_execution_info not found: tasks and actors are not recorded")]

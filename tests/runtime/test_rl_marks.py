@@ -124,9 +124,9 @@ def test_marks_of_trainers_that_know_nothing_of_it(tmp_path: Path) -> None:
     assert names(record, "phase") == ["gen", "inner", "training_step", "training_step"]
     assert names(record, "trajectory") == ["trajectory"] * 2
     notes = " ".join(record.notes)
-    assert "ProfilingContext is not what it was" in notes
+    assert "ProfilingContext has changed" in notes
     assert "RLOOTrainer has no training_step" in notes and "no _generate_single_turn" in notes
-    assert "not complete: AttributeError" in notes
+    assert "incomplete: AttributeError" in notes
 
 
 def test_nothing_is_marked_where_nothing_is_recorded(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_worker_that_does_not_see_the_folder_is_told(cluster: str, folder: Pat
 
     with Cluster(cluster) as connection, pytest.raises(ClusterError) as error:
         connection.read(hidden, lambda *_: {}, lambda what: None)
-    assert f"--scheduler {cluster}: a worker does not see /not/shared/run" in str(error.value)
+    assert f"--scheduler {cluster}: a worker cannot find /not/shared/run" in str(error.value)
     assert "file system" in str(error.value)
 
 
@@ -107,7 +107,7 @@ def test_nobody_at_the_address(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{bound.getsockname()[1]}"
-        with pytest.raises(ClusterError, match=f"--scheduler {address}: no Dask scheduler answers there"):
+        with pytest.raises(ClusterError, match=f"--scheduler {address}: no Dask scheduler answers"):
             scalana.analyze(folder, scheduler=address)
     with pytest.raises(ClusterError, match="--scheduler nonsense://: no Dask scheduler"):
         scalana.analyze(folder, scheduler="nonsense://")
@@ -124,7 +124,7 @@ def test_without_dask_the_command_says_what_to_install(folder: Path, tmp_path: P
     (tmp_path / "distributed.py").write_text("raise ImportError('not here')\n")
     done = command("report", "--scheduler", "tcp://127.0.0.1:1", str(folder), PYTHONPATH=str(tmp_path))
     assert done.returncode == 1
-    assert done.stderr == "scalana: --scheduler needs Dask, which is not installed here: pip install 'scalana[dask]'\n"
+    assert done.stderr == "scalana: --scheduler needs Dask: pip install 'scalana[dask]'\n"
 
 
 def test_blocks_in_any_order_are_the_same_as_all_records(folder: Path) -> None:

@@ -18,13 +18,13 @@ def script(path: Path, first: str) -> str:
 def test_programs_that_are_not_python(tmp_path: Path) -> None:
     for command in (["true"], ["no-such-program"], [script(tmp_path / "job", "#!/bin/sh")]):
         reason = explain(command)
-        assert reason.startswith(f"{command[0]} started no program of Python, or started it without its environment;")
-        assert reason.endswith("if it starts programs of MPI, say so: scalana run --mpi")
+        assert reason.startswith(f"{command[0]} started no Python program, or cleared its environment;")
+        assert reason.endswith("for MPI programs, use: scalana run --mpi")
 
 
 def test_programs_of_mpi_that_made_no_call() -> None:
     reason = explain(["mpirun", "-n", "2", "hostname"], mpi=True)
-    assert reason.startswith("no program that mpirun started is one of Python or came to its first call of MPI")
+    assert reason.startswith("mpirun started no Python program and no program that called MPI")
     assert "--mpi" not in reason
 
 
@@ -39,7 +39,7 @@ def test_options_that_keep_the_recorder_out(tmp_path: Path) -> None:
 def test_another_python(tmp_path: Path) -> None:
     other = script(tmp_path / "python3.99", "#!/bin/sh\necho 3.99.1 .cpython-399-x86_64-linux-gnu.so; exit; ")
     assert explain([other, "train.py"]) == (
-        f"{other} is Python 3.99.1, for which this scalana has no recorder: install scalana there"
+        f"{other} is Python 3.99.1, and this scalana has no recorder for it: install scalana there"
     )
     entry = script(tmp_path / "torchrun", f"#!{other}")
     assert "Python 3.99.1" in explain([entry], ["process 7 is not recorded"])
@@ -49,4 +49,4 @@ def test_another_python(tmp_path: Path) -> None:
 
 def test_what_the_recorders_noted() -> None:
     assert explain(["true"], ["disk full"]) == "disk full"
-    assert explain(["true"], ["disk full", "disk full too"]) == "disk full (and 1 more like it)"
+    assert explain(["true"], ["disk full", "disk full too"]) == "disk full (and 1 more)"

@@ -80,9 +80,9 @@ def test_a_plan_is_printed_and_written(file: Path, tmp_path: Path, capsys: pytes
     "options, says",
     [
         (["--memory", "3"], "nothing fits into the memory"),
-        (["--memory", "lots"], "no amount of memory"),
-        (["--recompute"], "needs bytes"),
-        (["--memory", "9", "--any-memory"], "contradict"),
+        (["--memory", "lots"], "not an amount of memory"),
+        (["--recompute"], "needs the bytes"),
+        (["--memory", "9", "--any-memory"], "exclude each other"),
         (["--ranks", "20"], "cannot be given to 20 ranks"),
     ],
 )
@@ -107,7 +107,7 @@ def test_profiles_of_others_become_ours(tmp_path: Path, capsys: pytest.CaptureFi
     valid("layers", json.loads(out.read_text()))
     assert len(plans.read_profile(str(out)).names) == 3
     assert main(["pipeline", "verify", str(out)]) == 1
-    assert "is no plan" in capsys.readouterr().err
+    assert "is not a plan" in capsys.readouterr().err
 
 
 def diagnosed(schedule: str = "1F1B", split: bool = False) -> Any:

@@ -141,9 +141,9 @@ def test_a_cause_that_has_a_core_may_save_more(
     ("kind", "expected"),
     [
         ("unresolved", "the samples do not explain why"),
-        ("carried-in", "from before the record begins"),
+        ("carried-in", "before the recording begins"),
         ("waiting-for-core", "waits for a core"),
-        ("slow-transfer", "What rank 2 sends arrives late"),
+        ("slow-transfer", "Messages of rank 2 arrive late"),
         ("pipeline-bubble", "Rank 2: pipeline bubble"),
     ],
 )
@@ -158,8 +158,8 @@ def test_hang(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
     finding = analysis.findings[0]
     finding.kind, finding.evidence = "hang", {"waiting_ranks": [0, 1, 3], "operation": "allreduce", "seconds_here": 3.0}
-    assert claim(finding, 4) == "Rank 2 never came to the allreduce in which ranks 0, 1, 3 waited to the end."
-    assert "does not come" in text.render(analysis)
+    assert claim(finding, 4) == "Rank 2 never reached the allreduce in which ranks 0, 1, 3 waited to the end."
+    assert "does not arrive" in text.render(analysis)
     finding.evidence["also_in"] = "barrier"
     assert claim(finding, 4).endswith("to the end, but waits in barrier.")
 

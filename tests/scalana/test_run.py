@@ -314,7 +314,7 @@ def test_never_writes_into_an_existing_run(tmp_path: Path) -> None:
     before = (tmp_path / "job" / "run.json").read_bytes()
     result = run(record("touch", "started"), tmp_path)
     assert result.returncode == 2
-    assert b"job exists already" in result.stderr
+    assert b"job exists and is not" in result.stderr
     assert (tmp_path / "job" / "run.json").read_bytes() == before and not (tmp_path / "started").exists()
 
 
@@ -384,9 +384,9 @@ def test_behind_the_launcher_instead_of_before(
 
 def test_says_why_nothing_was_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = run(["run", "-o", "a", "--", "true"], tmp_path)
-    assert plain.returncode == 0 and b"nothing was recorded: true started no program of Python" in plain.stderr
+    assert plain.returncode == 0 and b"nothing was recorded: true started no Python program" in plain.stderr
     unread = run(["run", "-o", "n", "--no-report", "--", "true"], tmp_path)
-    assert b"nothing was recorded: true started" in unread.stderr and b"recorded; report" not in unread.stderr
+    assert b"nothing was recorded: true started" in unread.stderr and b"recorded; for the report" not in unread.stderr
     isolated = run(["run", "-o", "b", "--", sys.executable, "-I", "-c", "pass"], tmp_path)
     assert isolated.returncode == 0 and b"started with -I" in isolated.stderr
     launcher = tmp_path / "mpirun"

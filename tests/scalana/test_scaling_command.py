@@ -66,7 +66,7 @@ def test_scaling_text_names_the_line(folders: list[str], tmp_path: Path) -> None
 def test_one_size_is_data_that_cannot_be_used(tmp_path: Path, folders: list[str]) -> None:
     result = command("scaling", folders[0], shutil.copytree(folders[0], tmp_path / "again"))
     assert result.returncode == 1
-    assert result.stderr == "scalana: all runs are of 2 ranks: at least two sizes are needed\n"
+    assert result.stderr == "scalana: all runs have 2 ranks: at least two sizes are needed\n"
 
 
 def test_a_run_given_twice_is_no_repetition(folders: list[str]) -> None:

@@ -83,9 +83,9 @@ def test_some_steps_alone(folder: Path, option: str, count: int) -> None:
     ("option", "code", "message"),
     [
         ("--step=40", 1, "this run has no step 40: it has steps 0 to 39"),
-        ("--step=0", 1, "it is not known where step 0 begins: take later ones, it has steps 0 to 39"),
-        ("--steps=20:10", 2, "'20:10' is no range of steps"),
-        ("--steps=some", 2, "give the first and the last, as in 20:29"),
+        ("--step=0", 1, "the begin of step 0 is unknown: choose later steps, it has steps 0 to 39"),
+        ("--steps=20:10", 2, "'20:10' is not a range of steps"),
+        ("--steps=some", 2, "give the first and the last, such as 20:29"),
     ],
 )
 def test_steps_that_are_not_there(folder: Path, option: str, code: int, message: str) -> None:

@@ -89,7 +89,7 @@ def test_the_layers_of_a_model_are_run(
     said = capsys.readouterr().out
     assert "with the model's layers" in said and "the costs in the plan predict" in said
     assert main(["pipeline", "verify", str(folder), "--model", "nets:crossed"]) == 1
-    assert "is not its layers one after the other" in capsys.readouterr().err
+    assert "is not a sequence of its layers" in capsys.readouterr().err
     assert main(["pipeline", "verify", str(folder), "--model", "nets", "--engine", "torch"]) == 2
     assert main(["pipeline", "verify", str(folder), "--model", "nets:make", "--engine", "megatron"]) == 2
 
@@ -102,7 +102,7 @@ def test_layers_are_found_by_name_or_by_number() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Sequential(torch.nn.Tanh(), torch.nn.ReLU()))
     assert layers_of(model, ["0", "1.0", "1.1"]) == [model[0], model[1][0], model[1][1]]
     assert layers_of(model, ["first", "second"]) == [*model]
-    with pytest.raises(SystemExit, match="no module first, and 2 children where the plan has 1 layers"):
+    with pytest.raises(SystemExit, match="lacks module first: it has 2 children, the plan 1 layers"):
         layers_of(model, ["first"])
 
 

@@ -94,8 +94,8 @@ class Telling:
         finding.advice = f"Run {other.text} instead" + (f": {words}." if words else ".")
         if other.program is not None and (other.program.kind == Kind.W).any() and not diagnosis.splits_backward:
             finding.advice += (
-                " It splits the backward: that the halves cost no more than the whole is an assumption, which does not "
-                "hold where activations are computed anew."
+                " It splits the backward, assuming that the halves cost no more than the whole. Recomputing "
+                "activations breaks this assumption."
             )
         nobody = Extent((), np.zeros(0, np.int64), np.zeros(0, np.int64))
         return [Told(finding, nobody)]
@@ -247,14 +247,14 @@ class Telling:
             return f"Split the layers {culprit.evidence['split']} over the stages" + (f": {words}." if words else ".")
         if culprit.cause == "imbalance" and "wall" in culprit.evidence:
             return (
-                f"No cut of the layers helps: {culprit.evidence['wall']} is too large for one rank. Make it cheaper, "
-                "or split it (a vocabulary over several ranks, a layer into two modules)."
+                f"No split of the layers helps: {culprit.evidence['wall']} is too large for one rank. Make it "
+                "cheaper, or split it (a vocabulary over several ranks, a layer into two modules)."
             )
         if culprit.cause == "link" and "links" not in culprit.evidence:
             return (
-                "All links are alike: send without waiting (isend), ask for messages ahead (irecv), or send less: "
-                "fewer and larger microbatches, a smaller type."
+                "All links are equally slow: use isend, post irecv early, or send less: fewer and larger "
+                "microbatches, a smaller type."
             )
         if culprit.cause == "data":
-            return "Load input data ahead of the step: more workers of the loader, or prefetching."
+            return "Load input data ahead of the step: use more DataLoader workers, or prefetching."
         return BY_NAME[finding.kind].advice

@@ -25,10 +25,7 @@ from scalana.detectors.pipeline.model.partition import stage_costs
 from scalana.detectors.pipeline.model.schedules import BY_NAME, recognise
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
-OUTSIDE = (
-    "layers add up to less or more than their stages take ({}): a new split takes what lies outside of them to move "
-    "with them"
-)
+OUTSIDE = "layers do not add up to the time of their stages ({}): a new split assumes that the rest moves with them"
 _OUTSIDE = 0.1
 """Part of what a stage takes, up to which its layers are taken to be all of it."""
 

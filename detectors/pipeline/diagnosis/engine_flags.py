@@ -64,7 +64,7 @@ def _megatron_split(prediction: Prediction, layers: Layers | None) -> str:
         # Layers that no flag tells of are spread evenly over the other stages.
         ends = (("first", sizes[0]), ("last", sizes[-1]))
         told = [f"--decoder-{end}-pipeline-num-layers {size}" for end, size in ends if size != sizes[1]]
-        return " ".join(told) or "as many layers everywhere, which is the default"
+        return " ".join(told) or "equally many layers per stage (the default)"
     return f'--pipeline-model-parallel-layout "{megatron_layout(sizes)}"'
 
 

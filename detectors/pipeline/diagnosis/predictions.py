@@ -236,7 +236,7 @@ def without_causes(switches: Switches) -> list[Prediction]:
         ("no-straggler", "no microbatch takes longer on one stage than usual", Cause.STRAGGLER),
         ("equal-lengths", "all microbatches have the usual length", Cause.LENGTHS),
         ("zero-latency", "messages take no time", Cause.LINK),
-        ("no-host-gaps", "the host is never in the way", Cause.HOST),
+        ("no-host-gaps", "the host adds no delay", Cause.HOST),
         ("equal-load", "all ranks have the same load", Cause.IMBALANCE),
     )
     found = []
@@ -262,7 +262,7 @@ def more_microbatches(
             one = planner.schedule(schedule, now * factor, chunks, cut)
         except (OrderError, Deadlock):
             continue
-        text = f"{now * factor} microbatches of this size a step, in the time of {now}"
+        text = f"{now * factor} microbatches of this size per step, in the time of {now}"
         found.append(replace(one, change="microbatches", text=text, step_s=(one.step_s + beside_s) / factor))
     return found
 

@@ -20,12 +20,12 @@ from scalana.graphs.spans.device_actions import OnDevices, on_devices, uses_devi
 from scalana.graphs.spans.span_columns import Spans
 
 MARKED = (
-    "times are those of the devices, in {} of {} steps, as marked on their streams; a step is from the first action on "
-    "a device to the last"
+    "times are device times, in {} of {} steps, from marks on their streams; a step lasts from the first action on a "
+    "device to the last"
 )
 UNMARKED = (
-    "the pipeline was seen by its hosts only, which launch and are ahead of their devices: its actions were marked "
-    "there on no step that all its ranks have, so these are times of launching, and what lies in between is not told"
+    "times are launch times of the hosts, which run ahead of their devices: no step has device marks on all ranks, "
+    "so the time between actions is not explained"
 )
 _LAUNCH_S = 100e-6
 """An idle device begins what its host launches within this time."""

@@ -18,7 +18,7 @@ from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 _TOLERANCE_S = 1e-6
 _LEAST = 0.03
 """The part of the messages of a link that may have taken less than the least that is believed: clocks are read late."""
-_FREE = "sends are taken not to wait, as the order could not run otherwise"
+_FREE = "sends are assumed not to block: the order could not run otherwise"
 MOST_ACTIONS = 500_000
 """Actions that are looked at; of longer records, so many at the end. They are replayed up to 256 times."""
 
@@ -189,7 +189,7 @@ def read_rows(rows: ActionRows, engine: Engine, between: Between | None = None) 
     between = Between.nothing(len(numbers), int(rows.rank.max()) + 1) if between is None else between
     kept, notes = _complete_steps(rows, numbers)
     if not len(kept):
-        raise OrderError("no step of the pipeline is recorded in full" + (f": {notes[0]}" if notes else ""))
+        raise OrderError("no step of the pipeline is recorded completely" + (f": {notes[0]}" if notes else ""))
     kept = _longest_run(rows, numbers, kept, notes)
     rows = rows.take(np.isin(rows.step, numbers[kept]))
     rows = rows.take(np.lexsort((rows.begin_s, rows.step, rows.rank)))
@@ -226,7 +226,7 @@ def _longest_run(rows: ActionRows, numbers: IntArray, kept: IntArray, notes: lis
     fits = max(int((np.cumsum(sizes[::-1]) <= MOST_ACTIONS).sum()), 1)
     if fits < len(kept):
         last = longest[-fits:]
-        notes.append(f"of {len(kept)} complete steps, {numbers[last[0]]} to {numbers[last[-1]]} are looked at")
+        notes.append(f"of {len(kept)} complete steps, {numbers[last[0]]} to {numbers[last[-1]]} are analysed")
     return longest[-fits:]
 
 
@@ -261,9 +261,9 @@ def _complete_steps(rows: ActionRows, numbers: IntArray) -> tuple[IntArray, list
         try:
             program.check()
             if program.stages < stages:
-                raise OrderError(f"only {program.stages} of {stages} stages were seen")
+                raise OrderError(f"only {program.stages} of {stages} stages were found")
         except OrderError as error:
-            notes.append(f"step {number} is left out: {error}")
+            notes.append(f"step {number} is excluded: {error}")
             continue
         kept.append(k)
     return np.array(kept, np.int64), notes

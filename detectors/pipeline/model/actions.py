@@ -143,7 +143,7 @@ class Program:
             keys = np.ravel_multi_index((self.kind, self.stage, self.microbatch), self.position.shape)
             values, counts = np.unique(keys, return_counts=True)
             double = int(np.flatnonzero(keys == values[counts > 1][0])[0])
-            raise OrderError(f"{self.action(double)} stands twice in the order")
+            raise OrderError(f"{self.action(double)} occurs twice in the order")
         self._check_complete()
         self._check_local_order()
 
@@ -162,7 +162,7 @@ class Program:
             raise OrderError("{0}W{1} has no {0}I{1}".format(*np.argwhere(weights & ~inputs)[0]))
         ends = self.first[1:][np.diff(self.first) > 0] - 1
         if self.joined[ends].any():
-            raise OrderError("the last action of a rank is joined with nothing")
+            raise OrderError("the last action of a rank has no action to overlap with")
 
     def _check_local_order(self) -> None:
         """What depends on each other on one rank stands in this order."""

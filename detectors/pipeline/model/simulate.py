@@ -195,7 +195,7 @@ def _deadlock(operations: Operations, at: IntArray) -> str:
                 f"rank {rank}, before {program.action(receiver)}, for {program.action(sender)} of rank"
                 f" {program.rank[sender]}"
             )
-    return "the order cannot run; waiting are " + "; ".join(said)
+    return "the order cannot run (deadlock); waiting: " + "; ".join(said)
 
 
 @numba.njit(cache=True)

@@ -50,7 +50,7 @@ def _cell(text: str, place: str) -> list[Action]:
 def _single(text: str, place: str) -> Action:
     found = _ACTION.fullmatch(text)
     if not found:
-        raise OrderError(f"{place}: {text!r} is no action; expected something like 3F0, 3B0, 3I0 or 3W0")
+        raise OrderError(f"{place}: {text!r} is not an action; expected one such as 3F0, 3B0, 3I0 or 3W0")
     return Action(Kind[found[2]], int(found[1]), int(found[3]))
 
 

@@ -119,7 +119,7 @@ def means_in(data: Any, engine: str, name: str) -> Mapping[str, Any]:
                 raise ProfileError(f"{name}: no plan for {means['engine']}: " + " ".join(means.get("settings", ())))
             found: Mapping[str, Any] = means
             return found
-    raise ProfileError(f"{name} has no plan for {engine}; write it anew by `scalana pipeline plan`")
+    raise ProfileError(f"{name} has no plan for {engine}; write it again with `scalana pipeline plan`")
 
 
 def read_means(data: Any, engine: str, settings: str, order: str | None, name: str) -> Written:
@@ -142,7 +142,7 @@ def read_means(data: Any, engine: str, settings: str, order: str | None, name: s
 
 def _profile(data: Any, name: str) -> LayerProfile:
     if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
-        raise ProfileError(f"{name} is no plan; `scalana pipeline plan` writes one")
+        raise ProfileError(f"{name} is not a plan; `scalana pipeline plan` writes one")
     return read_document(data.get("profile"), name)
 
 
@@ -159,7 +159,7 @@ def _read_plan(said: Any, profile: LayerProfile, program: Program, name: str) ->
             str(said["text"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ProfileError(f"{name}: the plan lacks something: {error}") from error
+        raise ProfileError(f"{name}: the plan is incomplete: {error}") from error
     if plan.stages.cut[-1] != profile.layers or plan.program.rank_of_stage.tolist() != rank.tolist():
-        raise ProfileError(f"{name}: the order is of other stages than the plan")
+        raise ProfileError(f"{name}: the order has other stages than the plan")
     return plan

@@ -123,13 +123,18 @@ def torchtitan(profile: LayerProfile, effort: Effort) -> Means:
     can = "any cut and order; stages in a loop or a V"
     deep = [name for name in profile.names if name.count(".") > 1]
     if deep:
-        return Means("torchtitan", can, None, (f"{deep[0]} is too deep: it cuts children of a model and its lists",))
+        return Means(
+            "torchtitan",
+            can,
+            None,
+            (f"{deep[0]} is nested too deeply: only children of a model and its lists can be split",),
+        )
     if len(set(profile.names)) < profile.layers:
-        return Means("torchtitan", can, None, ("it tells layers apart by names, and some have the same",))
+        return Means("torchtitan", can, None, ("layers need different names, and some have the same",))
     ring = seeds(profile, (2, 3, 4))
     begin = [one for one in ring if one.count == 2 * profile.ranks or _in_loop(one, profile.ranks)]
     if not begin:
-        return Means("torchtitan", can, None, ("too few layers: it wants two stages a rank for an order of one's own",))
+        return Means("torchtitan", can, None, ("too few layers: a custom order needs two stages per rank",))
     try:
         plan, _ = search(profile, ENGINES["torch"], effort, tuple(begin), fixed=True)
     except ProfileError as error:
@@ -174,7 +179,7 @@ def megatron(profile: LayerProfile, effort: Effort) -> Means:
     first, end = blocks_of(profile)
     between = [i for i in profile.outside if first <= i < end]
     if between:
-        return Means("Megatron", can, None, (f"{profile.names[between[0]]} is no block and stands between blocks",))
+        return Means("Megatron", can, None, (f"{profile.names[between[0]]} is not a block but lies between blocks",))
     joined, cut = join_ends(profile)
     each = replace(effort, budget_s=effort.budget_s / 4)
     found = [fixed_order(joined, "1F1B", 1, "megatron", effort=each)]

@@ -84,9 +84,7 @@ def read_document(data: Any, name: str, ranks: int | None = None, microbatches: 
 
 def _given(name: str, ranks: int | None, microbatches: int | None) -> tuple[int, int]:
     if ranks is None or microbatches is None:
-        raise ProfileError(
-            f"{name} does not say how many ranks and microbatches there are; give --ranks and --microbatches"
-        )
+        raise ProfileError(f"{name} lacks the number of ranks or microbatches; give --ranks and --microbatches")
     return ranks, microbatches
 
 
@@ -99,7 +97,7 @@ def _number(of: Mapping[str, Any], field: str, place: str, default: float | None
 
 def _own(data: Mapping[str, Any], name: str, ranks: int | None, microbatches: int | None) -> LayerProfile:
     if data["schema"] != SCHEMA:
-        raise ProfileError(f"{name}: {data['schema']} is not known, only {SCHEMA}")
+        raise ProfileError(f"{name}: schema {data['schema']} is not supported, only {SCHEMA}")
     rows = data.get("layers")
     if not isinstance(rows, Sequence) or not rows or not all(isinstance(row, Mapping) for row in rows):
         raise ProfileError(f"{name}: layers must be a list of objects")
@@ -136,7 +134,7 @@ def _own(data: Mapping[str, Any], name: str, ranks: int | None, microbatches: in
     try:
         return profile.within(np.asarray(memory, float) if count == said else float(np.min(memory)))
     except (TypeError, ValueError) as error:
-        raise ProfileError(f"{name}: memory must be a number, or one a rank") from error
+        raise ProfileError(f"{name}: memory must be a number, or one per rank") from error
 
 
 def _seconds(row: Mapping[str, Any], place: str) -> FloatArray:

@@ -188,9 +188,9 @@ def _make_room(state: Search, first: list[Stages]) -> None:
     if not state.best:
         least = float(need.sum()) / profile.ranks + profile.beside
         raise ProfileError(
-            f"nothing fits into the memory of the ranks ({float(profile.limits.max()):.4g} {profile.unit}): parameters"
-            f" and one microbatch alone take {least:.4g} a rank if spread evenly; allow more, or compute activations"
-            " anew (--recompute)"
+            f"nothing fits into the memory of the ranks ({float(profile.limits.max()):.4g} {profile.unit}): "
+            f"parameters and one microbatch alone take {least:.4g} per rank if spread evenly; allow more, or "
+            "recompute activations (--recompute)"
         )
 
 

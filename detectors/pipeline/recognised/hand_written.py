@@ -24,10 +24,10 @@ from scalana.runtime.operations import OPERATIONS
 
 SET_ASIDE = 3
 """Steps from which the first is set aside: nothing tells when its first forward began."""
-_LATER = "microbatches of the first step count from the program's number {0}: before, not all ranks were there"
+_LATER = "microbatches of the first step start at the program's number {0}: before, not all ranks took part"
 _DOUBTFUL = (
-    "the order is none that is known: ranks may hold several stages each, and then there are fewer microbatches; what "
-    "is told of ranks as a whole is right all the same"
+    "the schedule is unknown: ranks may hold several stages each, with fewer microbatches; results for whole ranks "
+    "hold either way"
 )
 _RECEIVES = np.array([row.code for row in OPERATIONS if row.name in ("recv", "wait")])
 

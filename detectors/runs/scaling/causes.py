@@ -26,7 +26,7 @@ ALONE = 0.1
 FLAT = 0.35
 """Power of the ranks within which the time of an average rank counts as not shrinking."""
 
-_SHARE_WAITING = "Divide this more evenly among the ranks, or let the others go on meanwhile."
+_SHARE_WAITING = "Balance this over the ranks, or let the others continue meanwhile."
 _ADVICE = {kind.name: kind.advice for kind in SCALING_KINDS}
 
 

@@ -105,9 +105,7 @@ def detect(
         ScalingError: with less than two sizes, or runs of different programs.
     """
     if len({run.ranks for run in runs}) < 2:
-        raise ScalingError(
-            f"all runs are of {runs[0].ranks} ranks: at least two sizes are needed" if runs else "no runs"
-        )
+        raise ScalingError(f"all runs have {runs[0].ranks} ranks: at least two sizes are needed" if runs else "no runs")
     table = cost_table(runs, reference)
     _check_same_program(table)
     ideal = find_ideal(table, stated)
@@ -210,9 +208,7 @@ def _check_same_program(table: CostTable) -> None:
     shares = _strange_shares(table)
     if max(shares) > STRANGER:
         run, reference = table.runs[int(np.argmax(shares))], table.runs[table.reference]
-        raise ScalingError(
-            f"{run.name} and {reference.name} have hardly a place in common, so they are not of one program"
-        )
+        raise ScalingError(f"{run.name} and {reference.name} share hardly any code, so they are not of one program")
 
 
 def _strangers(table: CostTable) -> list[str]:
@@ -230,36 +226,35 @@ def _warnings(table: CostTable, ideal: Ideal, noise: Noise, sizes: list[Size], a
     if noise.disturbed is not None:
         run = table.runs[noise.disturbed.run]
         warnings.append(
-            f"nearly everything in {run.name} took {noise.disturbed.times:.2g} times as long as the other runs let "
-            f"expect: it is left out, as the machine may have been in another state; run {run.ranks} ranks again"
+            f"nearly everything in {run.name} took {noise.disturbed.times:.2g} times as long as the other runs "
+            f"suggest: it is excluded, as the machine may have been in another state; run {run.ranks} ranks again"
         )
     if np.isnan(ideal.exponent):
-        warnings.append("no place of the program worked at two sizes: nothing can be told of how it scales")
+        warnings.append("no place of the program worked at two sizes: its scaling is unknown")
     elif not ideal.certain:
         warnings.append(
-            f"taken for {ideal.scaling} scaling, but the whole work grows with the ranks to the power "
-            f"{ideal.exponent:.2f}: say --scaling weak or --scaling strong"
+            f"assumed {ideal.scaling} scaling, but the whole work grows with the ranks to the power "
+            f"{ideal.exponent:.2f}: give --scaling weak or --scaling strong"
         )
     if at is not None and len(sizes) < SIZES_FOR_MODEL:
         warnings.append(
-            f"two sizes tell what was lost, but not how it goes on: nothing is predicted for {at} ranks; "
-            "record a third size"
+            f"two sizes show the loss, but not its growth: no prediction for {at} ranks; record a third size"
         )
     if at is not None and at > 16 * sizes[-1].ranks:
-        warnings.append(f"{at} ranks are {at / sizes[-1].ranks:.0f} times the largest size that was run")
+        warnings.append(f"{at} ranks are {at / sizes[-1].ranks:.0f} times the largest recorded size")
     shares = {size.ranks: size.core_wait_s / max(size.seconds + size.core_wait_s, 1e-300) for size in sizes}
     oversubscribed = {ranks: share for ranks, share in shares.items() if share > NO_CORE}
     if oversubscribed:
         told = ", ".join(f"{share:.0%} on {ranks}" for ranks, share in oversubscribed.items())
         warnings.append(
-            f"ranks waited for a CPU core, or for others that did ({told} ranks): that is told apart, and no part of "
-            "what places cost"
+            f"ranks waited for a CPU core, or for others that did ({told} ranks): this is shown separately, and is no "
+            "part of the cost of places"
         )
     outnumbered = sorted({run.ranks for run in table.runs if run.oversubscribed})
     if outnumbered and at is not None:
         warnings.append(
-            f"ranks outnumbered the cores of a host on {', '.join(map(str, outnumbered))} ranks: what communication "
-            "takes there says little about how it grows where every rank has a core"
+            f"ranks outnumbered the cores of a host on {', '.join(map(str, outnumbered))} ranks: communication times "
+            "there say little about runs with one core per rank"
         )
     for run in table.runs:
         warnings += run.lacks

@@ -125,7 +125,7 @@ class Binary:
         try:
             self.elf = ELFFile(self._file)
             if not self.elf.has_dwarf_info(strict=True):
-                raise BinaryError(f"{path}: has no debug information; compile with -g, or pass the sources")
+                raise BinaryError(f"{path}: no debug information; compile with -g, or pass the sources")
             self.dwarf = cast(Any, self.elf.get_dwarf_info(follow_links=False))
             self.dwarf.get_abbrev_table = lru_cache(maxsize=None)(partial(_Abbreviations, self.dwarf))
             self.units = self._units()
@@ -138,7 +138,7 @@ class Binary:
         if not self.units:
             self._file.close()
             raise BinaryError(
-                f"{path}: has no debug information of C, C++ or Fortran; compile with -g, or pass the sources"
+                f"{path}: no debug information of C, C++ or Fortran; compile with -g, or pass the sources"
             )
 
     def __enter__(self) -> Binary:
@@ -280,7 +280,7 @@ def _abbreviations(data: bytes, at: int) -> dict[int, int]:
                     _, at = unsigned(data, at)
             code, at = unsigned(data, at)
     except IndexError as error:
-        raise ValueError("its abbreviations are cut off") from error
+        raise ValueError("its abbreviations are truncated") from error
     return found
 
 

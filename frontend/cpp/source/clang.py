@@ -34,7 +34,7 @@ def bindings() -> Any:
         cindex.conf.lib  # noqa: B018 (loads the library)
     except cindex.LibclangError as error:
         reason = str(error).splitlines()[0]
-        raise ClangMissing(f"libclang cannot be loaded: {reason}; pip install libclang brings one") from error
+        raise ClangMissing(f"libclang cannot be loaded: {reason}; try pip install libclang") from error
     return cindex
 
 

@@ -112,7 +112,7 @@ def run(
                     return
                 result = worker.ask(job)
                 if result is None:
-                    message = f"{job['file']}: the compiler library crashed on it, or took more than {SECONDS:.0f} s"
+                    message = f"{job['file']}: libclang crashed on this file, or took more than {SECONDS:.0f} s"
                     result = encode(Unit(job["file"], warnings=[message], complete=False))
                 with lock:
                     if "missing" in result:

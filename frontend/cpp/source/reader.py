@@ -86,7 +86,7 @@ class Reader:
             self.result.warnings += errors[:MOST_ERRORS]
             if len(errors) > MOST_ERRORS:
                 more = len(errors) - MOST_ERRORS
-                self.result.warnings.append(f"{self.result.file}: {more} more errors; the rest of it was read")
+                self.result.warnings.append(f"{self.result.file}: {more} more errors; the rest of the file was read")
 
     def _is_system_location(self, location: object) -> bool:
         return bool(clang.bindings().conf.lib.clang_Location_isInSystemHeader(location))

@@ -56,7 +56,7 @@ def parse(
         return Unit(file, warnings=[f"{file}: cannot be parsed with {' '.join(arguments)}"], complete=False)
     unit = Reader(parsed, file, directory, openmp, only).read()
     if assumed:
-        unit.warnings.append(f"{file}: not defined, and read as 1: {', '.join(assumed)}")
+        unit.warnings.append(f"{file}: undefined, assumed to be 1: {', '.join(assumed)}")
     unit.seconds = time.perf_counter() - started
     return unit
 

@@ -73,7 +73,7 @@ class RunFolder:
             except OSError:
                 continue
             lines = [line for line in text.splitlines() if line.strip()]
-            notes.update(dict.fromkeys(lines or ["a record could not be written, nor why: the disk may be full"]))
+            notes.update(dict.fromkeys(lines or ["a record and its error could not be written: the disk may be full"]))
         return list(notes)
 
     def processes(self, put_away: PutAway | None = None) -> list[ProcessRecord]:
@@ -92,9 +92,9 @@ class RunFolder:
                 gc.enable()
         if not records:
             if len(self.troubles) < 2:
-                raise RecordError(self.troubles[0] if self.troubles else f"{self.path}: no records in it")
+                raise RecordError(self.troubles[0] if self.troubles else f"{self.path}: contains no records")
             count = len(self.troubles)
-            raise RecordError(f"{self.path}: not one of its {count} records can be read; the first: {self.troubles[0]}")
+            raise RecordError(f"{self.path}: none of its {count} records can be read; the first: {self.troubles[0]}")
         return in_order(records)
 
     def _read_all(self, put_away: PutAway | None) -> Iterator[ProcessRecord]:

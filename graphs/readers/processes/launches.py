@@ -121,8 +121,8 @@ def told(launches: Sequence[Launch], chosen: int, asked: bool) -> str:
     more = f" and {len(launches) - _TOLD} more" if len(launches) > _TOLD else ""
     which = f"launch {chosen + 1}" if asked else f"launch {chosen + 1}, the longest,"
     return (
-        f"the job started ranks {len(launches)} times ({listed}{more}): {which} is analysed; "
-        "`scalana report --launch N` shows another"
+        f"the job started ranks {len(launches)} times ({listed}{more}): {which} is analysed; use `scalana report "
+        "--launch N` for another"
     )
 
 

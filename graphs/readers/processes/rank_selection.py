@@ -122,7 +122,7 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     launchers += launching
     _adopt(ranks, _without_helpers(others, launching, ranks), warnings)
     warnings += [
-        f"the ranks disagree about the size of the job: {world.sizes}; the largest is taken"
+        f"the ranks disagree on the size of the job: {world.sizes}; the largest is used"
         for world in worlds
         if len(world.sizes) > 1
     ]
@@ -131,7 +131,7 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     missing = [rank for rank in range(world_size) if rank not in present]
     if missing:
         said = names.listed(missing)
-        warnings.append(f"no record of {said} of {world_size}; what waited for them cannot be explained")
+        warnings.append(f"no record of {said} of {world_size}; waiting for them cannot be explained")
     commands = [record.meta.get("argv", record.file.name) for record in launchers]
     return RankRecords(ranks, world_size, missing, commands, warnings, len(launches) > 1, worlds, names)
 

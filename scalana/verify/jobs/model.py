@@ -42,7 +42,7 @@ def layers_of(model: torch.nn.Module, names: Sequence[str]) -> list[torch.nn.Mod
     children = list(model.children())
     if len(children) != len(names):
         raise SystemExit(
-            f"the model has no module {missing[0]}, and {len(children)} children where the plan has {len(names)} layers"
+            f"the model lacks module {missing[0]}: it has {len(children)} children, the plan {len(names)} layers"
         )
     return children
 
@@ -56,7 +56,7 @@ def check_chain(model: torch.nn.Module, layers: Sequence[torch.nn.Module], input
             results.append(whole(*inputs))
     same = isinstance(results[0], torch.Tensor) and torch.allclose(*results, rtol=1e-3, atol=1e-5)
     if not same:
-        raise SystemExit("the model is not its layers one after the other: they give another result")
+        raise SystemExit("the model is not a sequence of its layers: they give a different result")
 
 
 def timed(stage: PipelineStage, rows: list[tuple[str, int, float]]) -> None:

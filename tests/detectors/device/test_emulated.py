@@ -39,7 +39,7 @@ def only(report):
 
 CASES = {
     "late host": (
-        Job(fault=Fault(2, load_ns=5 * MS)), "launch-gap", "enumerate(DataLoader)", ("cause", "the data loader")
+        Job(fault=Fault(2, load_ns=5 * MS)), "launch-gap", "enumerate(DataLoader)", ("cause", "the DataLoader")
     ),
     "late stream": (Job(fault=Fault(1, kernel_ns=3 * MS)), "device-late", "aten::sort", ("kernel", "radix_sort")),
     "slow device": (Job(fault=Fault(3, slowdown=1.3)), "device-late", "", ("slower", "1.30 times")),
@@ -47,7 +47,7 @@ CASES = {
         Job(forward_ns=10 * US, backward_ns=15 * US, fault=Fault(0, launch_ns=80 * US)),
         "launch-gap",
         "",
-        ("cause", "short kernels that it launches too slowly"),
+        ("cause", "the launch overhead of short kernels"),
     ),
     "old names and no groups": (
         Job(fault=Fault(1, kernel_ns=3 * MS), old=True, kernel="ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)"),
@@ -81,7 +81,7 @@ MORE = {
     "longer inputs": (
         Job(fault=Fault(1, lengths=1.5), shapes=True), "inputs", "on inputs of 8x192x64, 64x64, where others"
     ),
-    "more kernels": (Job(fault=Fault(1, kernel_ns=3 * MS), shapes=True), "number", "of which it has 6, and others 0"),
+    "more kernels": (Job(fault=Fault(1, kernel_ns=3 * MS), shapes=True), "number", "of which it runs 6, others 0"),
 }  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def test_waiting_for_the_device_is_named_where_one_rank_does_it_more(tmp_path):
     job = Job(forward_ns=60 * US, backward_ns=60 * US, fault=Fault(0, sync=True))
     findings = report_of(job, tmp_path).findings
     assert {(f.kind, tuple(f.ranks), f.evidence["cause"]) for f in findings} == {
-        ("launch-gap", (0,), "synchronisation with the device")
+        ("launch-gap", (0,), "device synchronisation")
     }
     assert sum(f.saving_s for f in findings) == pytest.approx(costs_s(job), rel=WITHIN)
 

@@ -46,7 +46,7 @@ def test_the_rank_that_did_not_come_is_the_cause():
     assert finding.lost_s == pytest.approx(30.0)
     assert finding.lost_share == pytest.approx(1.0)
     assert finding.evidence["waiting_ranks"] == [0, 1, 3]
-    assert "Rank 2 never came" in finding.advice
+    assert "Rank 2 never reached" in finding.advice
 
 
 def test_a_rank_that_asks_for_ever_waits_for_another_one():

@@ -52,7 +52,7 @@ def test_the_advice_tells_what_all_do_longer_from_what_only_some_do() -> None:
 
 def test_the_advice_on_what_computes_and_rests_names_both() -> None:
     both = _computes(4.0, 0.0, [1], cpu_share=0.4, core_wait_share=0.1)
-    assert both.startswith("Of this, 50% is computing, and the rest I/O, sleeping or a lock")
+    assert both.startswith("50% of this is computing, the rest I/O, sleep or a lock")
 
 
 def test_no_core_is_to_blame_for_many_times_as_long() -> None:
@@ -199,8 +199,8 @@ def test_the_advice_tells_rests_apart(tmp_path: Path) -> None:
     assert list(said.values()) == (
         ["The program itself sleeps here"] * 3
         + ["The rank waits here for a lock that others hold"] * 2
-        + ["The rank waits here for threads of its own"]
-        + ["The rank waits here for what it reads (a file, a pipe, a socket)"]
-        + ["The time is spent off the CPU (I/O, sleeping or a lock)"]
+        + ["The rank waits here for its own threads"]
+        + ["The rank blocks on input here (a file, a pipe, a socket)"]
+        + ["The time is spent off the CPU (I/O, sleep or a lock)"]
         + ["The rank waits for a program that it starts here"]
     )

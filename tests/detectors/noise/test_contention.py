@@ -160,7 +160,7 @@ def test_ranks_take_turns_inside_calls_where_they_hardly_compute(kind: str, lost
 def test_calls_that_take_long_where_ranks_share_cores_are_told(cores: int, transfer_s: float, told: bool) -> None:
     run: Any = SimpleNamespace(run=hosts(4, cores))
     said = _turns_in_calls(run, TimeSplit(work_s=1.0, wait_s=2.0, transfer_s=transfer_s))
-    assert said == (["4 ranks on 2 cores: what calls take (transfer) is in part waiting for a core"] if told else [])
+    assert said == (["4 ranks on 2 cores: part of the time in calls (transfer) is waiting for a core"] if told else [])
 
 
 @pytest.mark.parametrize(("sleeps", "kept"), [(True, True), (False, False)])

@@ -173,9 +173,9 @@ def test_an_incomplete_step_is_left_out_and_told() -> None:
     lacking = rows.take(~((rows.step == 1) & (rows.stage == 2) & (rows.microbatch == 3)))
     measured = read_rows(lacking, ENGINES["ideal"])
     assert measured.steps.tolist() == [0]
-    assert "step 1 is left out: 2F3 is missing" in measured.notes[0]
+    assert "step 1 is excluded: 2F3 is missing" in measured.notes[0]
     assert recognise(measured.first_step()) == "ZBV"
-    with pytest.raises(OrderError, match="no step of the pipeline is recorded in full"):
+    with pytest.raises(OrderError, match="no step of the pipeline is recorded completely"):
         read_rows(lacking.take(lacking.step == 1), ENGINES["ideal"])
 
 
@@ -184,7 +184,7 @@ def test_steps_that_do_not_follow_each_other_are_not_put_together() -> None:
     lacking = rows.take(rows.step != 1)
     measured = read_rows(lacking, ENGINES["ideal"])
     assert measured.steps.tolist() == [2, 3, 4]
-    assert measured.notes == ("of 4 complete steps, 2 to 4 are looked at",)
+    assert measured.notes == ("of 4 complete steps, 2 to 4 are analysed",)
     assert measured.step_s == pytest.approx(15)
 
 

@@ -178,7 +178,7 @@ def test_a_pipeline_that_is_marked_on_no_common_step_is_that_of_its_hosts(tmp_pa
     analysis = Job(slow_stage(), {0: [1, 2], 1: [3, 4]}).analysed(tmp_path)
     pipeline, found = one_of(analysis)
     assert not pipeline.recorded.on_device
-    assert any("seen by its hosts only" in note for note in pipeline.diagnosis.measured.notes)
+    assert any("launch times of the hosts" in note for note in pipeline.diagnosis.measured.notes)
     assert found.shares["host"] == 0.0 and found.shares["unexplained"] > 0.5
     assert not [kind for kind in kinds(analysis) if kind.startswith("pipeline-")]
     assert not pipeline.diagnosis.predictions

@@ -174,7 +174,7 @@ def test_the_same_seed_gives_the_same_plan_and_the_budget_is_kept() -> None:
 
 
 def test_without_room_it_says_what_is_needed() -> None:
-    with pytest.raises(ProfileError, match="4 a rank if spread evenly"):
+    with pytest.raises(ProfileError, match="4 per rank if spread evenly"):
         search(profile(16, 4, 8).within(3.0), IDEAL, SMALL)
     with pytest.raises(ProfileError, match="cannot be given to 8 ranks"):
         search(profile(4, 8, 8), IDEAL, SMALL)
@@ -290,7 +290,7 @@ def test_a_profile_survives_its_file() -> None:
     "change, says",
     [
         ({"schema": "other"}, "neither a file of layer costs"),
-        ({"schema": "scalana.layers/9"}, "scalana.layers/9 is not known"),
+        ({"schema": "scalana.layers/9"}, "schema scalana.layers/9 is not supported"),
         ({"layers": []}, "layers must be a list"),
         ({"layers": [{"name": "a", "forward_s": "x"}]}, "forward_s must be a number"),
         ({"layers": [{"name": "a", "forward_s": 1, "backward_s": -1}]}, "must be numbers from 0"),

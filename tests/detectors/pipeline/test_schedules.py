@@ -150,8 +150,8 @@ def test_a_lowered_order_is_read_without_its_communication() -> None:
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("0F0,0X0\n", "'0X0' is no action"),
-        ("0F0,0F0\n", "0F0 stands twice"),
+        ("0F0,0X0\n", "'0X0' is not an action"),
+        ("0F0,0F0\n", "0F0 occurs twice"),
         ("0F0,0B0\n1F0,1B0,0F1,0B1\n", "stage 0 stands on ranks"),
         ("0F0,0B0\n1F0\n", "1B0 is missing"),
         ("0F0,0B1\n", "0F1 is missing"),

@@ -86,7 +86,7 @@ def test_a_better_schedule_is_one_that_can_be_had_at_no_more_memory() -> None:
 def test_more_microbatches_spread_the_bubble() -> None:
     found = more_microbatches(Planner(toy()), BY_NAME["1F1B"], HEAVY_END, 8, (1, 2))
     assert [one.step_s for one in found] == pytest.approx([1020 * MS, (3 * 60 + 16 * 105) * MS / 2])
-    assert found[1].text == "16 microbatches of this size a step, in the time of 8"
+    assert found[1].text == "16 microbatches of this size per step, in the time of 8"
     (found,) = more_microbatches(Planner(toy()), BY_NAME["1F1B"], HEAVY_END, 8, beside_s=1.0)
     assert found.step_s == pytest.approx((1 + (3 * 60 + 16 * 105) * MS) / 2), "what a step has once is halved"
 

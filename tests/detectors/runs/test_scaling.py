@@ -252,7 +252,7 @@ def renamed(analysis, which):
 def test_runs_of_another_program_are_refused():
     analyses = [jobs.analyse(jobs.program(ranks, jobs.plain)) for ranks in (2, 4)]
     renamed(analyses[0], lambda vertex: True)
-    with pytest.raises(ScalingError, match="run-0 and run-1 have hardly a place in common"):
+    with pytest.raises(ScalingError, match="run-0 and run-1 share hardly any code"):
         detect([run_costs(a, f"run-{n}") for n, a in enumerate(analyses)], 1, analyses[1])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from scalana import api
 from scalana.detectors.facts import Facts
-from scalana.detectors.late_ranks.pools import advise_order
+from scalana.detectors.late_ranks.advice import advise_order
 from scalana.detectors.slow_workers.slow_workers import detect
 from scalana.detectors.whatif.replay import Change
 from scalana.runtime.record.run_writer import RunWriter

@@ -140,7 +140,7 @@ def test_steps_that_are_not_there(run, window, message):
 
 def test_no_steps_at_all():
     ppg, _ = ppg_of([[("work", "compute", 10.0)]] * RANKS)
-    with pytest.raises(StepError, match="no steps are known"):
+    with pytest.raises(StepError, match="this run has no steps"):
         part_of(ppg, steps_of(ppg), 0, 1)
     analysis = analyze(ppg)
     assert analysis.steps is None and analysis.steady is None and analysis.slow_steps == []

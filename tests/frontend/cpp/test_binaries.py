@@ -271,13 +271,13 @@ def test_abbreviations_are_those_of_pyelftools(tmp_path: Path, standard: str) ->
 
 @pytest.mark.parametrize("size", [0, 1, 3, 8])
 def test_abbreviations_that_are_cut_off(size: int) -> None:
-    with pytest.raises(ValueError, match="cut off"):
+    with pytest.raises(ValueError, match="truncated"):
         elf._abbreviations(bytes([1, 0x11, 1, 0x25, 0x0E, 0x13, 0x21, 0x85, 0x01, 0, 0, 0])[:size], 0)
 
 
 def test_programs_without_debug_information_are_warnings(tmp_path: Path) -> None:
     program = compiled(tmp_path, standard="-g0")
-    assert plan([program]).warnings == [f"{program}: has no debug information; compile with -g, or pass the sources"]
+    assert plan([program]).warnings == [f"{program}: no debug information; compile with -g, or pass the sources"]
 
 
 def test_what_the_library_calls_back_is_called_where_the_library_is(tmp_path: Path) -> None:

@@ -378,7 +378,7 @@ def test_macros_that_only_the_compiler_was_given_cost_no_loops_and_no_calls(tmp_
     """
     psg = graph(tmp_path, source, name="main.c")
     assert outline(psg) == "loop for (int i = -RADIUS; i <= RADIUS; i++)\n  call put\ncall put"
-    assert psg.warnings == [f"{tmp_path}/main.c: not defined, and read as 1: RADIUS, GROUP_SIZE"]
+    assert psg.warnings == [f"{tmp_path}/main.c: undefined, assumed to be 1: RADIUS, GROUP_SIZE"]
 
 
 def test_names_that_stand_for_no_number_are_left_as_they_are(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ for line in sys.stdin:
     pool.run([{"file": f} for f in ("/a.cpp", "/bad.cpp", "/b.cpp")], found.__setitem__, workers=1)
     assert sorted(found) == [0, 1, 2]
     assert (found[0], found[2]) == ({"file": "/a.cpp"}, {"file": "/b.cpp"})
-    assert "/bad.cpp: the compiler library crashed on it" in str(found[1]["warnings"])
+    assert "/bad.cpp: libclang crashed on this file" in str(found[1]["warnings"])
 
 
 def test_without_libclang_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,14 +71,14 @@ def test_json_has_the_fields_of_any_graph_and_more(capsys: pytest.CaptureFixture
         (["--model", "nets.py:make"], 1, "such as nets:make"),
         (["--model", "nets"], 1, "write MODULE:NAME, such as nets:make"),
         (["--model", f"{NETS}:broken"], 1, "raises RuntimeError: no checkpoint here"),
-        (["--model", f"{NETS}:NOT_A_MODEL"], 1, "a int is no model"),
+        (["--model", f"{NETS}:NOT_A_MODEL"], 1, "a int is neither a model nor callable"),
         (["--model", f"{NETS}:batch"], 1, "gives a dict"),
         (["--model", f"{NETS}:Gate"], 1, "needs arguments (width)"),
         (["--model", f"{NETS}:Decoder", "--inputs", "2x8:int64", "3x4"], 1, "needs 1"),
         (["--model", f"{NETS}:Decoder", "--inputs", "2xb"], 1, "4x128:int64"),
         (["--model", f"{NETS}:Decoder", "--inputs", "2x8:word"], 1, "no type word"),
         (["--model", f"{NETS}:Decoder", "--inputs", f"{NETS}:broken"], 1, "no checkpoint here"),
-        (["--model", f"{NETS}:Decoder", "train.py"], 2, "no PATH"),
+        (["--model", f"{NETS}:Decoder", "train.py"], 2, "--model excludes PATH"),
         (["--inputs", "4x4"], 2, "--model"),
         ([], 2, "PATH"),
     ],
@@ -107,7 +107,7 @@ def test_models_of_the_working_directory_and_what_they_print(
     shown = capsys.readouterr()
     assert json.loads(shown.out)["vertices"][0]["flops"] == 24 and "loading" in shown.err
     assert run("--model", "half_net:MODEL") == 1
-    assert "half_net imports no_such_package, and that is not installed" in capsys.readouterr().err
+    assert "half_net imports no_such_package, which is not installed" in capsys.readouterr().err
     assert sys.path == path
 
 

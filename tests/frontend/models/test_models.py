@@ -137,7 +137,7 @@ def test_a_branch_by_data_stays_a_module_and_is_named() -> None:
     exported, whole = psg.warnings
     where = f"nets.py:{line_of(nets.Gate, 'if self.score')}"
     assert "torch.export" in exported and "module gate" in exported and "depends on data" in exported
-    assert whole.startswith("module gate is not looked into") and where in whole and where in exported
+    assert whole.startswith("module gate is not analysed") and where in whole and where in exported
     (gate,) = named(psg, "gate")
     assert [psg[child].place.name for child in gate.children] == ["gate.score", "gate.more"]
     assert gate.site is not None and gate.site.line == line_of(nets.EarlyExit, "self.gate(")
@@ -151,7 +151,7 @@ def test_a_branch_by_data_stays_a_module_and_is_named() -> None:
 def test_a_model_that_branches_itself_is_its_modules() -> None:
     graph = graph_of("skipping_experts")
     assert graph.way == "modules"
-    assert any("the model itself is not looked into" in warning for warning in graph.psg.warnings)
+    assert any("the model itself is not analysed" in warning for warning in graph.psg.warnings)
     model = graph.psg[graph.psg[0].children[0]]
     names = [graph.psg[child].place.name for child in model.children]
     assert names == ["router", "experts.0", "experts.1", "experts.2", "experts.3"]

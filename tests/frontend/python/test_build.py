@@ -33,11 +33,11 @@ def test_nothing_is_executed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("syntax.py", b"def f(:\n", f"no valid Python {sys.version_info.major}.{sys.version_info.minor} in line 1"),
+        ("syntax.py", b"def f(:\n", f"not valid Python {sys.version_info.major}.{sys.version_info.minor} in line 1"),
         ("encoding.py", b"# coding: utf-8\nx = '\xff\xfe'\n", "encoding.py"),
         ("cookie.py", b"# coding: klingon\n", "cookie.py"),
         ("zero.py", b"x = 1\0\n", "zero.py"),
-        ("old.py", b"print 'x'\n", "no valid Python"),
+        ("old.py", b"print 'x'\n", "not valid Python"),
     ],
 )
 def test_a_broken_file_is_a_warning_with_its_name_and_the_rest_comes_out(

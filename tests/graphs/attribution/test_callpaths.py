@@ -523,7 +523,7 @@ def test_beyond_the_budget_functions_have_no_inside_but_samples_have_a_place(pro
     for path in paths:
         vertex, _, _ = placer.place(path)
         assert 0 <= vertex < len(program.psg)
-    assert sum("not looked into" in warning for warning in program.psg.warnings) == 1
+    assert sum("found by samples are not analysed" in warning for warning in program.psg.warnings) == 1
 
 
 def test_a_comprehension_of_code_without_a_source_is_part_of_its_function(tmp_path):

@@ -264,7 +264,7 @@ def test_results_of_processes_without_a_record_are_told(tmp_path: Path, recorded
             give(worker, "reply", call)
     for call in (1, 2):
         take(main, "result", 1140 + call, call, where="wait")
-    told = [text for text in close(ranks, 1640).run.warnings if "left no record" in text]
+    told = [text for text in close(ranks, 1640).run.warnings if "without a record" in text]
     assert len(told) == (0 if recorded else 1)
     assert recorded or told[0].startswith("the results of 1 call came from")
 

@@ -60,7 +60,7 @@ def test_a_wait_for_a_server_without_a_record_is_late_at_its_line_and_names_it(t
     assert finding.lost_s == pytest.approx(seconds)
     assert "without a record: 10.0.0.2:8000" in asking(finding)
     assert "server" in finding.advice
-    assert not [warning for warning in analysis.ppg.run.warnings if "left no record here" in warning]
+    assert not [warning for warning in analysis.ppg.run.warnings if "without a record here" in warning]
     assert analysis.ppg.metrics["comm_s"][:, finding.ranks].sum() == 0.0
 
 

@@ -189,7 +189,7 @@ def test_where_there_is_no_room_the_run_keeps_the_recorder(
     folder = Path(prepared.environment["SCALANA_MPI_WRAPPERS"])
     assert prepared.environment["LD_PRELOAD"].startswith(f"{folder}/") and len(told) == 1
     if full:
-        assert folder == tmp_path / "run" / "mpi" and f"no room in {tmp_path}/cache/mpi/" in told[0]
+        assert folder == tmp_path / "run" / "mpi" and f"no space in {tmp_path}/cache/mpi/" in told[0]
     else:
         assert folder.parent == tmp_path / "cache" / "mpi" and "once" in told[0]
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
@@ -229,7 +229,7 @@ def test_an_mpi_inside_of_the_program_is_told(tmp_path: Path) -> None:
     executable(tmp_path / "mpirun", "#!/bin/sh\n")
     environ = {"PATH": str(tmp_path), "SCALANA_CACHE": str(tmp_path / "cache")}
     notes = prepare(["mpirun", "-n", "2", str(tmp_path / "whole")], environ).notes
-    assert "linked statically" in notes[-1] and str(tmp_path / "whole") in notes[-1]
+    assert "statically linked MPI" in notes[-1] and str(tmp_path / "whole") in notes[-1]
     assert not any("statically" in note for note in prepare(["mpirun", str(tmp_path / "plain")], environ).notes)
 
 

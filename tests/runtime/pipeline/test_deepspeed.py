@@ -73,7 +73,7 @@ def test_what_is_not_where_it_was_is_a_note(monkeypatch: pytest.MonkeyPatch) -> 
     notes: list[str] = []
     monkeypatch.setattr(session, "note", notes.append)
     deepspeed.patch_engine(types.SimpleNamespace())
-    assert notes == ["deepspeed.runtime.pipe: PipelineEngine is not where it was: its pipelines are not recorded"]
+    assert notes == ["deepspeed.runtime.pipe: PipelineEngine not found: its pipelines are not recorded"]
     notes.clear()
 
     class PipelineEngine:
@@ -86,7 +86,7 @@ def test_what_is_not_where_it_was_is_a_note(monkeypatch: pytest.MonkeyPatch) -> 
     PipelineEngine._INSTRUCTION_MAP = {ForwardPass: lambda self, buffer_id: f"forward {buffer_id}"}  # type: ignore[attr-defined]
     deepspeed.patch_engine(types.SimpleNamespace(PipelineEngine=PipelineEngine))
     assert notes[0] == (
-        "deepspeed.runtime.pipe: the instruction BackwardPass is not where it was: actions of kind B are not recorded"
+        "deepspeed.runtime.pipe: the instruction BackwardPass not found: actions of kind B are not recorded"
     )
     assert len(notes) == 9 and not any("ForwardPass" in note for note in notes)
     # Without what it asks an engine for, nothing is recorded, and nothing changes.

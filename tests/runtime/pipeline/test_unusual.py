@@ -100,18 +100,17 @@ def test_what_is_not_where_it_was_is_a_note(monkeypatch: pytest.MonkeyPatch) -> 
     notes: list[str] = []
     monkeypatch.setattr(session, "note", notes.append)
     torch_pipelining.patch_stage(types.SimpleNamespace())
-    assert notes == ["torch.distributed.pipelining: _PipelineStageBase is not where it was: actions are not recorded"]
+    assert notes == ["torch.distributed.pipelining: _PipelineStageBase not found: actions are not recorded"]
     notes.clear()
     module = types.SimpleNamespace(_PipelineStageBase=_Stage)
     torch_pipelining.patch_stage(module)
     assert notes[0] == (
-        "torch.distributed.pipelining: _Stage.backward_one_chunk is not where it was: "
-        "actions of kinds B and I are not recorded"
+        "torch.distributed.pipelining: _Stage.backward_one_chunk not found: actions of kinds B and I are not recorded"
     )
     assert len(notes) == 6 and not any("forward_one_chunk" in note for note in notes)
     notes.clear()
     torch_pipelining.patch_schedules(types.SimpleNamespace(__name__="schedules"))
-    assert len(notes) == 3 and "_wait_batch_p2p is not where it was" in notes[1]
+    assert len(notes) == 3 and "_wait_batch_p2p not found" in notes[1]
     assert _Stage().forward_one_chunk(fwd_chunk_id=3) == "forward 3"
     assert len(_Stage().get_fwd_send_ops(1)) == 1
 
@@ -136,5 +135,5 @@ def test_what_cannot_be_recorded_does_not_disturb(monkeypatch: pytest.MonkeyPatc
     library = torch_pipelining._patches.library
     assert notes == [
         f"{library}: an action of kind F was not recorded: StopIteration: ",
-        f"{library}: messages of kind SEND_F are not told apart: ZeroDivisionError: division by zero",
+        f"{library}: messages of kind SEND_F are not distinguished: ZeroDivisionError: division by zero",
     ], "each kind once"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "call_rate.c"
+#include "callers/rate.c"
 
 static uint64_t wall_ns = 1, cpu_ns;
 

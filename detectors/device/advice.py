@@ -1,0 +1,50 @@
+"""What to do about a device that is late or idle, and the causes on its host, in words."""
+
+from __future__ import annotations
+
+import re
+
+from scalana.detectors.finding import Finding
+from scalana.detectors.kinds import BY_NAME
+from scalana.detectors.when.reasons import Reason
+
+HOST_CAUSES = (
+    (
+        "the DataLoader",
+        re.compile(r"DataLoader|_next_data|pin_memory|data_worker"),
+        "Load ahead: use more workers, prefetching, or less work per sample on this rank.",
+    ),
+    (
+        "device synchronisation",
+        re.compile(r"Synchronize|aten::item|_local_scalar_dense|aten::nonzero|StreamWait"),
+        "Do not synchronise with the device here: keep the value there, or read it once per step, after all launches.",
+    ),
+    (
+        "blocking copies",
+        re.compile(r"[Mm]emcpy|aten::_to_copy|aten::copy_"),
+        "Copy from pinned memory, non-blocking, and ahead of time.",
+    ),
+    (
+        "device memory allocation",
+        re.compile(r"(?:cuda|hip)(?:Malloc|Free|HostAlloc|HostMalloc)"),
+        "Reuse memory instead of allocating it: keep sizes constant, and call no empty_cache in the loop.",
+    ),
+)
+"""What the host does instead of launching, by the name of the operator or call, and what to do about it; the first
+that fits."""
+LAUNCH_BOUND = "the launch overhead of short kernels"
+ADVICE_LAUNCH_BOUND = "Launch fewer kernels: fuse or batch operators, compile the model, or capture it in a graph."
+ADVICE_SLOW = "Check this device: its clock, temperature, power limit and other jobs; try another one."
+OTHER_CAUSE = "its own work"
+
+
+def advise(finding: Finding) -> str:
+    """Return what to do about a finding."""
+    if finding.evidence.get("slowdown"):
+        return ADVICE_SLOW
+    if different := finding.evidence.get("different"):
+        return Reason[str(different).upper()].value
+    cause = finding.evidence.get("cause")
+    if cause == LAUNCH_BOUND:
+        return ADVICE_LAUNCH_BOUND
+    return next((advice for word, _, advice in HOST_CAUSES if word == cause), BY_NAME[finding.kind].advice)

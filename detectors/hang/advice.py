@@ -1,0 +1,31 @@
+"""What to do about a call that never returns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scalana.graphs.readers.processes.process_names import ProcessNames
+from scalana.runtime.operations import BY_CODE
+
+if TYPE_CHECKING:
+    from scalana.graphs.dependences.unmatched import OpenCall
+
+
+def advise(
+    rank: int, operation: str, by_rank: dict[int, OpenCall], circle: list[int], asks: bool, names: ProcessNames
+) -> str:
+    """Return what to do about a hang: a deadlock, different operations, or a rank that is elsewhere."""
+    who = names.one(rank)
+    if circle:
+        following = zip(circle, [*circle[1:], circle[0]], strict=True)
+        if names.several:
+            pairs = ", ".join(f"{names.one(waiting)} for {names.one(awaited)}" for waiting, awaited in following)
+        else:
+            pairs = "rank " + ", ".join(f"{waiting} for {awaited}" for waiting, awaited in following)
+        return f"A deadlock: {pairs}. One of them must do what the other waits for before it waits itself."
+    if rank in by_rank:
+        other = BY_CODE[by_rank[rank].operation].name
+        return f"Ranks disagree on the next operation: {operation} here, {other} on {who}."
+    if asks:
+        return f"{who[0].upper()}{who[1:]} never reached this {operation}: it asked for something that did not arrive."
+    return f"{who[0].upper()}{who[1:]} never reached this {operation}: check what it was doing, or whether it ended."
