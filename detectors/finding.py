@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
+
+from scalana.detectors.evidence import Evidence
 
 if TYPE_CHECKING:
     from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Hop:
     """One step of the way from the symptom to the root cause; the first hop is where ranks are seen to wait."""
 
@@ -42,9 +44,32 @@ class Series:
     """Steps of the run that each stands for ``[steps]``."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What a person would change, apart from file and line; None where a finding is not about that."""
+
+    stage: int | None = None
+    """Of a pipeline."""
+    phase: str | None = None
+    """Of a loop of reinforcement learning."""
+    trajectories: list[str] | None = None
+    """The longest ones."""
+    module: str | None = None
+    """Of a model, or layers of a pipeline's stage."""
+    module_class: str | None = None
+    direction: str | None = None
+    """In which the module is gone through."""
+    operator: str | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """What is known, by the keys of the JSON report."""
+        known = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: value for name, value in known.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
-    """One root cause."""
+    """One root cause. It does not change: ``dataclasses.replace`` makes another one."""
 
     kind: str
     """``late-ranks``, ``serial``, ``waiting-for-core``, ``carried-in``, ``unresolved``, ``hang`` ..."""
@@ -64,12 +89,14 @@ class Finding:
     """Predicted reduction of the job's wall-clock seconds, if the excess vanished."""
     path: list[Hop] = field(default_factory=list)
     """Symptom first, root last."""
-    evidence: dict[str, object] = field(default_factory=dict)
+    evidence: Evidence = Evidence()
     advice: str = ""
-    where: dict[str, object] = field(default_factory=dict)
-    """What a person would change beside file and line: ``stage`` and ``module`` of a pipeline; ``phase`` and
-    ``trajectories`` of a loop of reinforcement learning."""
+    where: Where = Where()
     entries: IntArray | None = field(default=None, repr=False, compare=False)
     """Rows of the blame table that it is made of; None where it is not of waiting."""
     series: Series | None = field(default=None, repr=False, compare=False)
     """What it costs from step to step, where that is known and not of the blame table."""
+
+    def advised(self, sentence: str) -> str:
+        """Its advice with a sentence behind it."""
+        return " ".join(filter(None, (self.advice, sentence)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -108,13 +108,20 @@ def reconciled(outcomes: list[tuple[list[Told], list[Extent]]], timeline: Timeli
             part = covered(each.extent, explained, timeline)
             if part >= MOST:
                 continue
-            if part > 0.0:
-                each.finding.lost_s *= 1.0 - part
-                each.finding.lost_share *= 1.0 - part
-                each.finding.saving_s *= 1.0 - part
-            findings.append(each.finding)
+            findings.append(_without_part(each.finding, part) if part > 0.0 else each.finding)
         explained += [each.extent for each in told] + besides
     return findings
+
+
+def _without_part(finding: Finding, part: float) -> Finding:
+    """A finding without a part of what it costs."""
+    left = 1.0 - part
+    return replace(
+        finding,
+        lost_s=finding.lost_s * left,
+        lost_share=finding.lost_share * left,
+        saving_s=finding.saving_s * left,
+    )
 
 
 def covered(extent: Extent, explained: list[Extent], timeline: Timeline) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from scalana.detectors.account import TimeSplit
@@ -13,17 +15,17 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.reconcile import reconciled
 from scalana.detectors.registry import DETECTORS
-from scalana.detectors.when.compiled_lines import compiled_lines, tell_compiled, warnings_of
-from scalana.detectors.when.compiling import tell_compiling
-from scalana.detectors.when.module_comparison import tell_work
-from scalana.detectors.when.module_times import tell_modules
+from scalana.detectors.when.compiled_lines import compiled_lines, warnings_of, with_compiled
+from scalana.detectors.when.compiling import with_compiling
+from scalana.detectors.when.module_comparison import with_work
+from scalana.detectors.when.module_times import with_modules
 from scalana.detectors.when.module_work import module_work
 from scalana.detectors.when.regions import Named, region_times
-from scalana.detectors.when.servers import tell_servers
+from scalana.detectors.when.servers import with_servers
 from scalana.detectors.when.slow_steps import slow_steps
 from scalana.detectors.when.steady import steady_state
-from scalana.detectors.when.step_costs import tell_series
-from scalana.detectors.when.told import tell_loading, tell_regions, tell_steps
+from scalana.detectors.when.step_costs import with_series
+from scalana.detectors.when.told import with_loading, with_regions, with_steps
 from scalana.graphs.metrics import add_calls
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
@@ -48,7 +50,7 @@ def analyze(ppg: PPG, steps: Steps | None = None) -> Analysis:
     warnings += _unbalanced(facts)
     time = split_time(ppg.timeline, facts.waits, ppg.run.ranks, ppg.run.seconds)
     warnings.extend([] if _core_wait_share(ppg.timeline) > CROWDED else _turns_in_calls(ppg, time))
-    _count_stuck(sum(outcome.waiting_s for outcome in outcomes), time, findings)
+    time, findings = _with_stuck(sum(outcome.waiting_s for outcome in outcomes), time, findings)
     sections = {name: part for outcome in outcomes for name, part in outcome.sections.items()}
     ordered = sorted(findings, key=lambda finding: (not kind_of(finding.kind).is_fault, -finding.lost_s))
     analysis = Analysis(ppg, ordered, time, facts.waits, facts.blame, warnings, sections)
@@ -70,26 +72,26 @@ def _tell_when(analysis: Analysis, facts: Facts) -> None:
     ppg, waits, table, steps = analysis.ppg, analysis.waits, analysis.blame, facts.steps
     analysis.regions = region_times(Named.of(ppg.spans), ppg.timeline, waits)
     if analysis.regions:
-        tell_regions(analysis.findings, table, analysis.regions, ppg.timeline, ppg.psg)
-    tell_loading(analysis.findings, table, ppg.spans, ppg.timeline)
-    tell_series(analysis.findings)
+        analysis.findings = with_regions(analysis.findings, table, analysis.regions, ppg.timeline, ppg.psg)
+    analysis.findings = with_loading(analysis.findings, table, ppg.spans, ppg.timeline)
+    analysis.findings = with_series(analysis.findings)
     analysis.modules = facts.modules
     if analysis.modules is not None:
-        tell_modules(analysis.findings, analysis.modules, ppg)
+        analysis.findings = with_modules(analysis.findings, analysis.modules, ppg)
         analysis.work = module_work(ppg, waits, facts.first_steady)
         if analysis.work is not None:
-            tell_work(analysis.findings, analysis.work)
+            analysis.findings = with_work(analysis.findings, analysis.work)
     steady = None
     if steps is not None:
         analysis.steps = steps
         analysis.steady = steady_state(ppg.timeline, waits, steps.steady_periods(), len(ppg.psg))
-        tell_steps(analysis.findings, table, waits, steps, ppg.timeline)
+        analysis.findings = with_steps(analysis.findings, table, waits, steps, ppg.timeline)
         analysis.slow_steps = slow_steps(steps, ppg, _findings_of)
         steady = steps.steady_periods()
-    tell_compiling(analysis.findings, table, ppg.spans, ppg.timeline, steady)
-    tell_servers(analysis.findings, table, ppg.servers, ppg.timeline, steady)
+    analysis.findings = with_compiling(analysis.findings, table, ppg.spans, ppg.timeline, steady)
+    analysis.findings = with_servers(analysis.findings, table, ppg.servers, ppg.timeline, steady)
     analysis.compiled = compiled_lines(ppg, steps)
-    tell_compiled(analysis.findings, analysis.compiled, table, ppg, steady)
+    analysis.findings = with_compiled(analysis.findings, analysis.compiled, table, ppg, steady)
     analysis.warnings += warnings_of(ppg)
 
 
@@ -115,14 +117,14 @@ def _unbalanced(facts: Facts) -> list[str]:
     return [f"the delay costs miss {missing_s:.3f} s of {facts.wait_s:.3f} s of waiting: please report this"]
 
 
-def _count_stuck(stuck_s: float, time: TimeSplit, findings: list[Finding]) -> None:
-    """Count what ranks waited in calls that never returned as waiting, and the shares of all findings anew."""
+def _with_stuck(stuck_s: float, time: TimeSplit, findings: list[Finding]) -> tuple[TimeSplit, list[Finding]]:
+    """What ranks waited in calls that never returned counts as waiting, of which all findings have their shares."""
     stuck_s = min(stuck_s, time.transfer_s)
-    time.wait_s += stuck_s
-    time.transfer_s -= stuck_s
-    if stuck_s > 0.0:
-        for finding in findings:
-            finding.lost_share = finding.lost_s / max(time.wait_s, 1e-300)
+    if stuck_s <= 0.0:
+        return time, findings
+    time = replace(time, wait_s=time.wait_s + stuck_s, transfer_s=time.transfer_s - stuck_s)
+    whole_s = max(time.wait_s, 1e-300)
+    return time, [replace(finding, lost_share=finding.lost_s / whole_s) for finding in findings]
 
 
 def _warnings(ppg: PPG) -> list[str]:

@@ -7,7 +7,7 @@ import gc
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scalana.errors import RunDataError
@@ -197,14 +197,17 @@ def _add_models(analysis: Analysis) -> None:
         return
     if analysis.steps is not None:
         analysis.steady = steady_state(ppg.timeline, analysis.waits, analysis.steps.steady_periods(), len(ppg.psg))
+    findings = []
     for finding in analysis.findings:
-        inside = finding.evidence.get("library")
-        if isinstance(inside, dict):
-            operators = operators_at(ppg.psg, inside["file"], inside["line"], inside["line"])
+        inside = finding.evidence.library
+        if inside is not None:
+            operators = operators_at(ppg.psg, inside.file, inside.line, inside.line)
         else:
             operators = operators_at(ppg.psg, finding.file, finding.line, finding.end_line)
-        if operators and finding.where.get("direction") == "forward":
-            finding.where["operator"] = operators
+        if operators and finding.where.direction == "forward":
+            finding = replace(finding, where=replace(finding.where, operator=operators))
+        findings.append(finding)
+    analysis.findings = findings
 
 
 def _add_ceilings(analysis: Analysis) -> None:

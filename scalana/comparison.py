@@ -24,7 +24,7 @@ class ScalingReport:
 
     >>> report = scalana.scaling(["run-2", "run-4", "run-8"], at=64)         # doctest: +SKIP
     >>> for finding in report.findings:                                      # doctest: +SKIP
-    ...     print(finding.file, finding.line, finding.lost_s, finding.evidence["model"])
+    ...     print(finding.file, finding.line, finding.lost_s, finding.evidence.as_dict().get("model"))
     """
 
     scaling: Scaling

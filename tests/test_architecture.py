@@ -181,6 +181,7 @@ ROOMS = {
         ("ppg",),
     ),
     "detectors": (
+        ("evidence",),
         ("finding", "kinds", "account"),
         ("delays",),
         ("rollup",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from scalana.detectors.evidence import DeviceTime
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.when.reasons import Reason
@@ -40,11 +41,11 @@ OTHER_CAUSE = "its own work"
 
 def advise(finding: Finding) -> str:
     """Return what to do about a finding."""
-    if finding.evidence.get("slowdown"):
+    time = finding.evidence.device or DeviceTime()
+    if time.slowdown:
         return ADVICE_SLOW
-    if different := finding.evidence.get("different"):
-        return Reason[str(different).upper()].value
-    cause = finding.evidence.get("cause")
-    if cause == LAUNCH_BOUND:
+    if time.different:
+        return Reason[time.different.upper()].value
+    if time.cause == LAUNCH_BOUND:
         return ADVICE_LAUNCH_BOUND
-    return next((advice for word, _, advice in HOST_CAUSES if word == cause), BY_NAME[finding.kind].advice)
+    return next((advice for word, _, advice in HOST_CAUSES if word == time.cause), BY_NAME[finding.kind].advice)

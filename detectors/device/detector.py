@@ -38,8 +38,8 @@ def _extent(finding: Finding, devices: Devices) -> Extent:
     where they had nothing to do."""
     if finding.kind == SKEW:
         return Extent(())
-    names = finding.evidence.get("kernels")
-    named = set(names) if isinstance(names, list) and "slowdown" not in finding.evidence else None
+    time = finding.evidence.device
+    named = set(time.kernels) if time is not None and time.kernels is not None and time.slowdown is None else None
     kinds = [named is None or short(devices.kinds.text(kind)) in named for kind in range(len(devices.kinds))]
     windows = []
     for rank in finding.ranks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from scalana.detectors.device.lanes import Devices
 from scalana.detectors.device.more_work import difference
 from scalana.detectors.device.slow_device import slow_devices
 from scalana.detectors.device.waits import Meeting, Member
+from scalana.detectors.evidence import DeviceTime, Evidence, InnerModule, PlaceTime
 from scalana.detectors.finding import Finding, Hop, Series
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.rollup.callers import callers
@@ -83,14 +84,15 @@ def detect(
         at = _late_for(told, costs, timeline) if kind == GAP and vertex <= 0 else vertex
         finding = _finding(kind, at, told, costs, psg, lost_s, waited_s)
         if kind == LATE and not is_slow:
-            _in_module(finding, told, costs, devices, own)
-        if BY_NAME[kind].predicts:
-            finding.saving_s = _saving_s(told, costs, meetings, devices)
-        finding.evidence.update(_evidence(kind, told, costs, devices, meetings, factor))
-        finding.advice = advise(finding)
-        finding.series = _series(told, costs, devices) if kind != SKEW else None
-        finding.path = _path(told, costs, meetings, timeline, psg, finding)
-        findings.append(finding)
+            finding = _in_module(finding, told, costs, devices, own)
+        finding = replace(
+            finding,
+            saving_s=_saving_s(told, costs, meetings, devices) if BY_NAME[kind].predicts else 0.0,
+            evidence=_evidence(finding, told, costs, devices, meetings, factor),
+            series=_series(told, costs, devices) if kind != SKEW else None,
+            path=_path(told, costs, meetings, timeline, psg, finding),
+        )
+        findings.append(replace(finding, advice=advise(finding)))
     return findings
 
 
@@ -213,7 +215,7 @@ def _finding(
     here = psg[max(vertex, 0)]
     place = here.place
     named = vertex > 0
-    finding = Finding(
+    return Finding(
         kind,
         vertex if named else -1,
         place.file if named else "",
@@ -225,26 +227,25 @@ def _finding(
         float(lost_s),
         float(lost_s / waited_s) if waited_s > 0.0 else 0.0,
         0.0,
+        evidence=Evidence(callers=callers(vertex, psg) if named else None),
     )
-    if named:
-        finding.evidence["callers"] = callers(vertex, psg)
-    return finding
 
 
-def _in_module(finding: Finding, told: list[_Group], costs: Costs, devices: Devices, own: Forwards) -> None:
-    """Name the ``forward`` of the module in which most is lost, if it is among those of the program's ``own``: it is
-    nearer to the cause than the line that calls the model."""
+def _in_module(finding: Finding, told: list[_Group], costs: Costs, devices: Devices, own: Forwards) -> Finding:
+    """A finding with the module in which most is lost, and at the ``forward`` of that, if it is among those of the
+    program's ``own``: it is nearer to the cause than the line that calls the model."""
     lost: dict[tuple[str, str, str] | None, float] = defaultdict(float)
     for cause in (cause for group in told for cause in group.causes):
         lost[devices.kinds.module(cause[2]) if cause[2] >= 0 else None] += costs.lost_s[cause]
     module = max(lost, key=lambda one: lost[one])
     if module is None or lost[module] < _KEPT * sum(lost.values()):
-        return
-    finding.evidence["module"], finding.evidence["module_class"] = module[1], module[2]
+        return finding
+    finding = replace(finding, evidence=replace(finding.evidence, inner=InnerModule(module[1], module[2])))
     place = next((own[around] for around in _around(module, own)), None)
-    if place is not None:
-        finding.file, finding.line, finding.end_line = place.file, place.line, place.end_line
-        finding.function = f"{place.name.rpartition('.')[2]}.forward"
+    if place is None:
+        return finding
+    function = f"{place.name.rpartition('.')[2]}.forward"
+    return replace(finding, file=place.file, line=place.line, end_line=place.end_line, function=function)
 
 
 def _around(module: tuple[str, str, str], own: Forwards) -> Iterator[tuple[str, str, str]]:
@@ -258,22 +259,22 @@ def _around(module: tuple[str, str, str], own: Forwards) -> Iterator[tuple[str, 
 
 
 def _evidence(
-    kind: str,
+    finding: Finding,
     told: list[_Group],
     costs: Costs,
     devices: Devices,
     meetings: dict[int, Meeting],
     slow: Mapping[int, float],
-) -> dict[str, object]:
-    """What speaks for a finding."""
+) -> Evidence:
+    """What speaks for a finding, with what is known of it already."""
+    kind = finding.kind
     causes = [cause for group in told for cause in group.causes]
     ranks = len({group.rank for group in told})
     did = [(devices.weight_of(cause[1], did.number), did) for cause in causes for did in costs.did[cause].values()]
-    found: dict[str, object] = {
-        "seconds_here": sum(weight * one.here_s for weight, one in did) / ranks,
-        "seconds_others": sum(weight * one.others_s for weight, one in did) / ranks,
-        "operations": len({instance for cause in causes for instance in costs.shares[cause]}),
-    }
+    time = DeviceTime(operations=len({instance for cause in causes for instance in costs.shares[cause]}))
+    if devices.marked:
+        marked, steps = len(devices.stands_for), round(sum(devices.stands_for.values()))
+        time = replace(time, marked_steps=marked, steps=steps)
     if kind == SKEW:
         # Of steps that were marked each begins anew; else later operations only have what is left of the first one's.
         met = {i: part for cause in causes for i, part in costs.shares[cause].items()}
@@ -282,27 +283,24 @@ def _evidence(
         late = [(_late_s(meetings[i]), _late_s(meetings[i]) * met[i]) for i in those]
         whole = sum(weight for _, weight in late)
         late_s = sum(seconds * weight for seconds, weight in late) / whole if whole > 0.0 else 0.0
-        found = {"late_s": late_s, "operations": found["operations"]}
-    if devices.marked:
-        found["marked_steps"], found["steps"] = len(devices.stands_for), round(sum(devices.stands_for.values()))
-    if kind == SKEW:
-        return found
+        return replace(finding.evidence, device=replace(time, late_s=late_s))
+    place = PlaceTime(
+        seconds_here=sum(weight * one.here_s for weight, one in did) / ranks,
+        seconds_others=sum(weight * one.others_s for weight, one in did) / ranks,
+    )
     most = sorted(causes, key=lambda cause: -costs.lost_s[cause])
     names = list(dict.fromkeys(short(devices.kinds.text(cause[2])) for cause in most if cause[2] >= 0))
     if kind == LATE:
-        found["kernels"] = names[:3]
-        found["kernel"] = names[0] if names else ""
+        time = replace(time, kernels=names[:3], kernel=names[0] if names else "")
         if slow:
-            found["slowdown"] = max(slow.values())
-            found["slower"] = f"{max(slow.values()):.2f} times"
+            time = replace(time, slowdown=max(slow.values()), slower=f"{max(slow.values()):.2f} times")
         elif different := difference(causes, costs, devices):
-            found["different"], found["work"] = different.reason.name.lower(), different.text
-        return found
-    found["host"] = names[:3]
-    if names:
-        found["doing"] = names[0]
-        found["cause"] = _host_cause(told, most, costs, devices, meetings)
-    return found
+            time = replace(time, different=different.reason.name.lower(), work=different.text)
+    else:
+        time = replace(time, host=names[:3])
+        if names:
+            time = replace(time, doing=names[0], cause=_host_cause(told, most, costs, devices, meetings))
+    return replace(finding.evidence, place=place, device=time)
 
 
 def _late_s(meeting: Meeting) -> float:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scalana.detectors.evidence import Deadlock, Evidence, OpenOperation, PlaceTime
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.hang.advice import advise
 from scalana.graphs.readers.processes.process_names import ProcessNames
@@ -71,8 +72,8 @@ def _without_circles(findings: list[Finding]) -> list[Finding]:
     kept: list[Finding] = []
     blamed: set[int] = set()
     for finding in findings:
-        waiting = finding.evidence["waiting_ranks"]
-        if not (isinstance(waiting, list) and blamed.issuperset(waiting)):
+        hang = finding.evidence.hang
+        if hang is None or not blamed.issuperset(hang.waiting_ranks):
             kept.append(finding)
             blamed.update(finding.ranks)
     return kept
@@ -163,17 +164,13 @@ def _finding(
         lost,
         len({call.rank for call in calls}),
     )
-    evidence: dict[str, object] = {
-        "waiting_ranks": sorted({call.rank for call in calls}),
-        "operation": operation,
-        "sequence": longest.seq,
-        "seconds_here": seconds,
-    }
-    if rank in by_rank:
-        evidence["also_in"] = BY_CODE[by_rank[rank].operation].name
     circle = _circle(rank, by_rank)
-    if circle:
-        evidence["circle"] = circle
+    also_in = BY_CODE[by_rank[rank].operation].name if rank in by_rank else None
+    evidence = Evidence(
+        hang=OpenOperation(sorted({call.rank for call in calls}), operation, longest.seq),
+        place=PlaceTime(seconds),
+        deadlock=Deadlock(also_in, circle or None) if rank in by_rank or circle else None,
+    )
     return Finding(
         kind=KIND,
         vertex=vertex if known else -1,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Mapping
 
+from scalana.detectors.evidence import PoolOrder
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 
@@ -74,14 +74,12 @@ _RESTS = (
 def advise(finding: Finding) -> str:
     """Return a sentence, or "" where the evidence does not tell."""
     evidence = finding.evidence
-    if evidence.get("unsampled"):
+    if evidence.unsampled:
         return "Record such a run with samples (scalana run), or profile this rank, to see what it does here."
     if standing := kind_of(finding.kind).advice:
         return standing
-    pool = evidence.get("pool")
-    if isinstance(pool, dict):
-        return advise_order(pool)
-    cpu, core_wait = (evidence.get(key) for key in ("cpu_share", "core_wait_share"))
+    if evidence.pool is not None:
+        return advise_order(evidence.pool)
     line = _source(finding)
     if sentence := _of_line(line, _CALLS):
         return sentence
@@ -92,12 +90,12 @@ def advise(finding: Finding) -> str:
         )
     if finding.kind == "serial":
         return "Only this rank works while all others wait: distribute the work, or move it off the critical path."
-    steady = evidence.get("steady_share")
-    if evidence.get("drifts"):
+    if evidence.drifts:
         return "The ranks with the most work here change during the run: rebalance from time to time."
-    if len(finding.ranks) > 1 and isinstance(steady, float) and steady < SPREAD:
+    if len(finding.ranks) > 1 and evidence.steady_share is not None and evidence.steady_share < SPREAD:
         return "A different rank is late each time: balance this work within every step, not only over the run."
-    if isinstance(cpu, float) and isinstance(core_wait, float):
+    cpu, core_wait = evidence.cpu_split()
+    if cpu is not None and core_wait is not None:
         if cpu + core_wait < 0.3:
             off_cpu = "The time is spent off the CPU (I/O, sleep or a lock): overlap or remove it on these ranks."
             return _of_line(line, _RESTS) or off_cpu
@@ -110,10 +108,10 @@ def advise(finding: Finding) -> str:
     return ""
 
 
-def advise_order(pool: dict[str, object]) -> str:
+def advise_order(pool: PoolOrder) -> str:
     """Return what to do about the order of the calls of a pool."""
-    first_s, halves_s = (float(str(pool[key])) for key in ("longest_first_s", "halves_s"))
-    which = f"Of {pool['tasks']} calls that {pool['workers']} worker processes take when free, "
+    first_s, halves_s = pool.longest_first_s, pool.halves_s
+    which = f"Of {pool.tasks} calls that {pool.workers} worker processes take when free, "
     smaller = f"smaller pieces (halves: {halves_s:.2g} s less)"
     if first_s <= 0.0:
         return f"{which}the longest end last in any order: submit {smaller}."
@@ -124,8 +122,8 @@ def advise_order(pool: dict[str, object]) -> str:
 def _source(finding: Finding) -> str:
     """The line of a finding, and that in the function which it calls to spend its time there."""
     line = linecache.getline(finding.file, finding.line) if finding.line == finding.end_line else ""
-    leaf = finding.evidence.get("leaf")
-    return line + linecache.getline(str(leaf["file"]), int(leaf["line"])) if isinstance(leaf, Mapping) else line
+    leaf = finding.evidence.leaf
+    return line + linecache.getline(leaf.file, leaf.line) if leaf is not None else line
 
 
 def _of_line(line: str, said: tuple[tuple[re.Pattern[str], str], ...]) -> str:
@@ -140,18 +138,20 @@ def _or_waiting(cpu: float, core_wait: float) -> str:
 
 def _by_helpers(finding: Finding) -> bool:
     """Whether threads or children of the ranks do most of what these spend more than others at a place."""
-    helper, here, others = (finding.evidence.get(key) for key in ("helper_share", "seconds_here", "seconds_others"))
-    if not isinstance(helper, float) or not isinstance(here, float):
+    helper, place = finding.evidence.helper_share, finding.evidence.place
+    if helper is None or place is None:
         return False
-    more = here - others if isinstance(others, float) and others < here else here
+    here, others = place.seconds_here, place.seconds_others
+    more = here - others if others is not None and others < here else here
     return helper > MOST or (helper > LEAST and helper * here > MOST * more)
 
 
 def _computing(finding: Finding) -> str:
     """What to do about computing that takes longer on some ranks, or takes time on them alone."""
-    here, others = finding.evidence.get("seconds_here"), finding.evidence.get("seconds_others")
-    if not isinstance(here, float) or not isinstance(others, float):
+    place = finding.evidence.place
+    if place is None or place.seconds_others is None:
         return ""
+    here, others = place.seconds_here, place.seconds_others
     if others > NOTHING * here:
         often = _times_as_often(finding)
         if (often - 1.0) * others >= MOST * (here - others):
@@ -168,5 +168,7 @@ def _computing(finding: Finding) -> str:
 
 def _times_as_often(finding: Finding) -> float:
     """How many times as often as other ranks those of a finding run what is around it; 1 where that is not known."""
-    here, others = finding.evidence.get("runs_here"), finding.evidence.get("runs_others")
-    return here / others if isinstance(here, float) and isinstance(others, float) and others > 0.0 else 1.0
+    place = finding.evidence.place
+    if place is None or place.runs_here is None or not place.runs_others:
+        return 1.0
+    return place.runs_here / place.runs_others

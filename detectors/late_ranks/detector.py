@@ -9,7 +9,7 @@ from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.late_ranks.late_ranks import HALF, Waiting, detect_halves
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Told, extent_of
-from scalana.detectors.when.module_times import is_half_of, tell_modules
+from scalana.detectors.when.module_times import is_half_of, with_modules
 
 
 class LateRanks:
@@ -36,7 +36,7 @@ class LateRanks:
         modules = facts.modules
         findings, halves = detect_halves(timeline, psg, waiting, wanted=modules is not None)
         if modules is not None:
-            tell_modules(findings + halves, modules, facts.ppg)
+            findings, halves = (with_modules(some, modules, facts.ppg) for some in (findings, halves))
         findings = name_interference(findings, facts.ppg.metrics["helper_cpu_s"], psg)
         told = without_turns(findings, timeline, facts.run)
         if modules is not None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from scalana.detectors.evidence import CpuSplit, Evidence, PlaceTime, SlowedLine
 from scalana.detectors.finding import Finding
 from scalana.detectors.late_ranks.advice import advise
 from scalana.detectors.rollup.callers import callers
@@ -27,46 +28,58 @@ def name_interference(findings: list[Finding], helper_cpu_s: FloatArray, psg: PS
 
     ``helper_cpu_s`` are seconds on a CPU of the other threads and the children of every rank ``[vertices, ranks]``.
     """
-    result: list[Finding] = []
-    found: dict[tuple[str, str, tuple[int, ...]], Finding] = {}
-    for finding in findings:
-        if finding.evidence.get("helper_share"):
-            found.setdefault((finding.file, finding.function, tuple(finding.ranks)), finding)
-    for finding in findings:
-        interfering = _rival(finding, helper_cpu_s, psg)
-        if interfering < 0:
-            result.append(finding)
+    result: dict[int, Finding] = {}
+    """By the row of the first finding that each is made of."""
+    found: dict[tuple[str, str, tuple[int, ...]], int] = {}
+    rivals = [_rival(finding, helper_cpu_s, psg) for finding in findings]
+    for row, (finding, rival) in enumerate(zip(findings, rivals, strict=True)):
+        if rival < 0:
+            result[row] = finding
+        if finding.evidence.helper_share:
+            found.setdefault((finding.file, finding.function, tuple(finding.ranks)), row)
+    for row, (finding, rival) in enumerate(zip(findings, rivals, strict=True)):
+        if rival < 0:
             continue
-        key = (psg[interfering].place.file, psg.function_of(interfering), tuple(finding.ranks))
-        known = found.get(key)
-        if known is None:
-            known = found[key] = _at(interfering, finding, helper_cpu_s, psg)
-            result.append(known)
+        known = found.setdefault((psg[rival].place.file, psg.function_of(rival), tuple(finding.ranks)), row)
+        if known == row:
+            result[row] = _slowing(_at(rival, finding, helper_cpu_s, psg), finding)
         else:
-            known.lost_s += finding.lost_s
-            known.lost_share += finding.lost_share
-            known.saving_s += finding.saving_s
-        slowed = known.evidence.setdefault("slowed", [])
-        assert isinstance(slowed, list)
-        slowed.append({"file": finding.file, "line": finding.line, "lost_s": finding.lost_s})
-        if known.kind != KIND and sum(place["lost_s"] for place in slowed) > MOST * known.lost_s:
-            known.kind = KIND
-            known.advice = advise(known)
-    return result
+            result[known] = _slowing(_together(result[known], finding), finding)
+    return [result[row] for row in sorted(result)]
+
+
+def _together(known: Finding, finding: Finding) -> Finding:
+    """A finding of a helper that costs what another one does as well."""
+    return replace(
+        known,
+        lost_s=known.lost_s + finding.lost_s,
+        lost_share=known.lost_share + finding.lost_share,
+        saving_s=known.saving_s + finding.saving_s,
+    )
+
+
+def _slowing(known: Finding, finding: Finding) -> Finding:
+    """A finding of a helper with one more line that this slows."""
+    slowed = [*(known.evidence.slowed or ()), SlowedLine(finding.file, finding.line, finding.lost_s)]
+    known = replace(known, evidence=replace(known.evidence, slowed=slowed))
+    if known.kind == KIND or sum(line.lost_s for line in slowed) <= MOST * known.lost_s:
+        return known
+    known = replace(known, kind=KIND)
+    return replace(known, advice=advise(known))
 
 
 def _rival(finding: Finding, helper_cpu_s: FloatArray, psg: PSG) -> int:
     """The vertex at which helpers of a finding's ranks compute most, if they took the core; -1 if not."""
-    numbers = [finding.evidence.get(key) for key in ("seconds_here", "seconds_others", "cpu_share", "core_wait_share")]
-    if finding.evidence.get("helper_share") != 0.0 or not all(isinstance(number, float) for number in numbers):
+    place, split = finding.evidence.place or PlaceTime(0.0), finding.evidence.cpu or CpuSplit()
+    others, cpu, core_wait = place.seconds_others, split.cpu_share, split.core_wait_share
+    if finding.evidence.helper_share != 0.0 or others is None or cpu is None or core_wait is None:
         return -1
-    here, others, cpu, core_wait = (float(number) for number in numbers)  # type: ignore[arg-type]
     if core_wait < STARVED or cpu > COMPUTED:
         return -1
     own = np.isin(np.arange(helper_cpu_s.shape[1]), finding.ranks)
     more = helper_cpu_s[:, own].mean(axis=1) - helper_cpu_s[:, ~own].mean(axis=1)
     more[[index for index in np.flatnonzero(more > 0.0).tolist() if psg[index].place.line <= 0]] = 0.0  # no source
-    if more.max(initial=0.0) <= 0.0 or np.maximum(more, 0.0).sum() < MOST * core_wait * (here - others):
+    if more.max(initial=0.0) <= 0.0 or np.maximum(more, 0.0).sum() < MOST * core_wait * (place.seconds_here - others):
         return -1
     return int(np.argmax(more))
 
@@ -89,12 +102,10 @@ def _at(vertex: int, finding: Finding, helper_cpu_s: FloatArray, psg: PSG) -> Fi
         function=psg.function_of(vertex),
         vertex_kind=psg[vertex].kind.value,
         path=[*finding.path[:-1], root],
-        evidence={
-            "seconds_here": float(helper_cpu_s[vertex, own].mean()),
-            "seconds_others": float(helper_cpu_s[vertex, ~own].mean()),
-            "core_wait_share": finding.evidence["core_wait_share"],
-            "callers": callers(vertex, psg),
-        },
+        evidence=Evidence(
+            place=PlaceTime(float(helper_cpu_s[vertex, own].mean()), float(helper_cpu_s[vertex, ~own].mean())),
+            cpu=CpuSplit(core_wait_share=finding.evidence.cpu.core_wait_share if finding.evidence.cpu else None),
+            callers=callers(vertex, psg),
+        ),
     )
-    moved.advice = advise(moved)
-    return moved
+    return replace(moved, advice=advise(moved))

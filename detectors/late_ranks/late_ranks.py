@@ -12,10 +12,11 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.served import all_recorded_s
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.evidence import HiddenDelay
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.late_ranks.advice import advise
 from scalana.detectors.late_ranks.calls import Measured, measure
-from scalana.detectors.late_ranks.evidence import computes_more, describe, may_compute_more
+from scalana.detectors.late_ranks.description import computes_more, describe, may_compute_more
 from scalana.detectors.late_ranks.lines import is_made_up_for
 from scalana.detectors.late_ranks.masked import HIDDEN, next_cause
 from scalana.detectors.late_ranks.pools import describe_pool
@@ -63,6 +64,10 @@ START_S = 0.2
 """A rank that starts later than the others by less was started later, on cores that others keep busy."""
 
 
+_NOT_SAMPLED = (TargetKind.CARRIED_IN, TargetKind.UNRESOLVED, TargetKind.TRANSFER)
+"""What is known, or not known, without samples."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     """What candidates are judged by."""
@@ -82,7 +87,7 @@ class _Run:
     """Of what is worth a finding, that candidates must cost."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Case:
     """A candidate that is worth a finding, if mending it brings enough."""
 
@@ -185,10 +190,8 @@ def _case(
         in_turn = steady < STEADY or len(candidate.ranks) == timeline.ranks
         more = drifts or computes_in_turn(excess) if in_turn else may_compute_more(candidate, table, timeline, run.psg)
         programs = contention.programs_part(excess, more)
-    finding.evidence["programs_share"], finding.evidence["steady_share"] = programs, steady
-    if drifts:
-        finding.evidence["drifts"] = True
-    finding.kind = _kind(candidate, finding, programs, run)
+    evidence = replace(finding.evidence, programs_share=programs, steady_share=steady, drifts=drifts)
+    finding = _of_kind(candidate, replace(finding, evidence=evidence), run)
     if candidate.lost_s < run.part * run.recorded_s * _worth(candidate, finding, table, judged):
         return None
     if candidate.lost_s < run.part * DEAD_BAND * run.total_s and not (steady >= STEADY and alone(finding)):
@@ -201,27 +204,28 @@ def _told(cases: list[_Case], run: _Run) -> list[Finding]:
     table, timeline, psg = run.table, run.timeline, run.psg
     changes = each(lambda case: change_of(case.candidate, table, timeline, case.excess), cases)
     measured_end, ends = run.replay.run_ends_s(with_join_waits(changes, timeline, run.replay))
-    ends = _mended_together(cases, changes, measured_end, ends, run)
+    cases, ends = _mended_together(cases, changes, measured_end, ends, run)
     findings: list[Finding] = []
     for case, end in zip(cases, ends, strict=True):
-        candidate, finding = case.candidate, case.finding
-        finding.saving_s = max(0.0, measured_end - end)
+        candidate = case.candidate
+        finding = replace(case.finding, saving_s=max(0.0, measured_end - end))
         little = finding.saving_s < run.part * WORTH * measured_end and not _is_long_alone(
             finding, measured_end, timeline
         )
         if little and candidate.lost_s < WORTH_ONCE * run.recorded_s:
             continue
-        _name_hidden(finding, candidate, findings, run)
+        evidence = replace(finding.evidence, behind=_hidden(finding, candidate, findings, run))
         if little and case.once and _is_import(candidate, psg):
             continue  # ranks that start one after the other, each with the same modules
-        finding.path = path_to(candidate, table, timeline, psg, finding_root(finding))
-        if case.excess is not None:
-            finding.evidence["sync_intervals"] = sync_intervals_of(candidate, table, timeline, case.excess)
-        pool = describe_pool(candidate, finding.saving_s, table, timeline, run.pools)
-        if pool is not None:
-            finding.evidence["pool"] = pool
-        finding.advice = advise(finding)
-        findings.append(finding)
+        excess = case.excess
+        evidence = replace(
+            evidence,
+            sync_intervals=sync_intervals_of(candidate, table, timeline, excess) if excess is not None else None,
+            pool=describe_pool(candidate, finding.saving_s, table, timeline, run.pools),
+        )
+        path = path_to(candidate, table, timeline, psg, finding_root(finding))
+        finding = replace(finding, evidence=evidence, path=path)
+        findings.append(replace(finding, advice=advise(finding)))
         if len(findings) == MOST_FINDINGS:
             break
     return findings
@@ -229,7 +233,7 @@ def _told(cases: list[_Case], run: _Run) -> list[Finding]:
 
 def _mended_together(
     cases: list[_Case], changes: list[Change], measured_end: float, ends: list[float], run: _Run
-) -> list[float]:
+) -> tuple[list[_Case], list[float]]:
     """When the run ends with each case mended: where that brings little, with ranks that take as long at its place,
     which are ranks of the case then."""
     together = [
@@ -240,17 +244,17 @@ def _mended_together(
         and (found := with_alike(case.candidate, change, run.table, run.timeline, run.psg)) is not None
     ]
     if not together:
-        return ends
+        return cases, ends
     both = with_join_waits([change for _, _, change in together], run.timeline, run.replay)
-    result = list(ends)
+    joined_cases, joined_ends = list(cases), list(ends)
     for (number, joined, _), end in zip(together, run.replay.run_ends_s(both)[1], strict=True):
         case = cases[number]
         if measured_end - end >= max(_hidden_s(case.candidate, run), WORTH * measured_end):
-            case.candidate, case.finding.ranks, result[number] = joined, joined.ranks, end
-            case.finding.evidence |= describe(joined, run.table, run.timeline, run.psg, case.excess)
-            programs = case.finding.evidence["programs_share"]
-            case.finding.kind = _kind(joined, case.finding, float(str(programs)), run)
-    return result
+            more = describe(joined, run.table, run.timeline, run.psg, case.excess)
+            finding = replace(case.finding, ranks=joined.ranks, evidence=case.finding.evidence.updated(more))
+            joined_cases[number] = replace(case, candidate=joined, finding=_of_kind(joined, finding, run))
+            joined_ends[number] = end
+    return joined_cases, joined_ends
 
 
 def _hidden_s(candidate: Candidate, run: _Run) -> float:
@@ -262,12 +266,12 @@ def _is_long_alone(finding: Finding, run_s: float, timeline: Timeline) -> bool:
     """Whether a place that only one rank goes to, and steadily, takes it a part of the run that is worth to be told
     even if other ranks would be waiting for something else instead. A thread beside others may but look again and again
     whether these have something for it to do."""
-    here, steady = finding.evidence.get("seconds_here"), finding.evidence["steady_share"]
-    if not isinstance(here, float) or not isinstance(steady, float):
+    place, steady = finding.evidence.place, finding.evidence.steady_share
+    if place is None or steady is None:
         return False
     if len(finding.ranks) != 1 or np.count_nonzero(timeline.locations.rank == finding.ranks[0]) > 1:
         return False
-    return alone(finding) and steady >= STEADY and here > LONG * run_s
+    return alone(finding) and steady >= STEADY and place.seconds_here > LONG * run_s
 
 
 def _is_import(candidate: Candidate, psg: PSG) -> bool:
@@ -289,26 +293,21 @@ def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
     return bool(locations.start_s[late & main].max(initial=-np.inf) - usual > max(APART * (last - first), START_S))
 
 
-def _name_hidden(finding: Finding, candidate: Candidate, larger: list[Finding], run: _Run) -> None:
-    """Where mending a finding brings much less than it costs each waiting rank, tell what hides behind it, if that is
-    neither at the same line nor one of those that are told before it."""
+def _hidden(finding: Finding, candidate: Candidate, larger: list[Finding], run: _Run) -> HiddenDelay | None:
+    """What hides behind a finding, where mending that brings much less than it costs each waiting rank; None for what
+    is at the same line, or one of those that are told before it."""
     psg = run.psg
     if finding.saving_s >= _hidden_s(candidate, run):
-        return
+        return None
     behind = next_cause(candidate, run.table, run.timeline, psg, run.replay)
     if behind is None:
-        return
+        return None
     place = psg[max(behind.code_location.vertex, 0)].place
     line, _ = behind.code_location.lines(place)
     if any((told.file, told.line) == (place.file, line) for told in (finding, *larger)):
-        return
-    finding.evidence["behind"] = {
-        "file": place.file,
-        "line": line,
-        "function": psg.function_of(max(behind.code_location.vertex, 0)),
-        "ranks": behind.ranks,
-        "lost_s": behind.lost_s,
-    }
+        return None
+    function = psg.function_of(max(behind.code_location.vertex, 0))
+    return HiddenDelay(place.file, line, function, behind.ranks, behind.lost_s)
 
 
 def finding_root(finding: Finding) -> Hop:
@@ -323,7 +322,7 @@ def _worth(candidate: Candidate, finding: Finding, table: BlameTable, judged: Si
         return WORTH_ONCE  # these vary by themselves and name no line
     if _signal(candidate, table, judged.repeated) < 0.5:
         return WORTH_ONCE
-    if finding.evidence.get("drifts") and _signal(candidate, table, judged.part) < 0.5:
+    if finding.evidence.drifts and _signal(candidate, table, judged.part) < 0.5:
         return WORTH_DRIFTING
     one = len(candidate.ranks) == 1 and alone(finding)  # from time to time, but always the same
     return WORTH if one or _signal(candidate, table, judged.steady) >= STEADY else WORTH_MOVING
@@ -349,30 +348,38 @@ def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:
 
 def _finding(candidate: Candidate, excess: IntervalExcess | None, run: _Run) -> Finding:
     finding = finding_at(candidate.code_location, candidate.ranks, candidate.lost_s, run.psg)
-    finding.lost_share = candidate.lost_s / run.total_s
-    finding.entries = candidate.entries
-    finding.evidence = describe(candidate, run.table, run.timeline, run.psg, excess)
-    return finding
+    return replace(
+        finding,
+        lost_share=candidate.lost_s / run.total_s,
+        entries=candidate.entries,
+        evidence=describe(candidate, run.table, run.timeline, run.psg, excess),
+    )
 
 
-def _kind(candidate: Candidate, finding: Finding, programs: float, run: _Run) -> str:
+def _of_kind(candidate: Candidate, finding: Finding, run: _Run) -> Finding:
+    """A finding of the kind that its evidence speaks for."""
+    unsampled = not run.sampled and candidate.code_location.kind not in _NOT_SAMPLED
+    if unsampled:
+        finding = replace(finding, evidence=replace(finding.evidence, unsampled=True))
+    return replace(finding, kind="unresolved" if unsampled else _kind(candidate, finding, run))
+
+
+def _kind(candidate: Candidate, finding: Finding, run: _Run) -> str:
     kind = candidate.code_location.kind
     if kind == TargetKind.CARRIED_IN:
         return "carried-in"
     if kind == TargetKind.UNRESOLVED:
         return "unresolved"
-    if not run.sampled and kind != TargetKind.TRANSFER:
-        finding.evidence["unsampled"] = True
-        return "unresolved"
     if kind == TargetKind.TRANSFER:
         return "slow-transfer"
-    cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
-    if isinstance(cpu, float) and isinstance(core_wait, float) and core_wait > max(0.5, 2 * cpu):
-        if programs < 0.5 and not computes_more(candidate, run.table, run.timeline, run.psg):
+    cpu, core_wait = finding.evidence.cpu_split()
+    if cpu is not None and core_wait is not None and core_wait > max(0.5, 2 * cpu):
+        programs = finding.evidence.programs_share
+        if programs is not None and programs < 0.5 and not computes_more(candidate, run.table, run.timeline, run.psg):
             return "waiting-for-core"
-    evidence = finding.evidence
-    here, others = evidence.get("seconds_here"), evidence.get("seconds_others")
-    by_itself = isinstance(here, float) and isinstance(others, float) and others < 0.02 * here
+    place = finding.evidence.place
+    others = place.seconds_others if place is not None else None
+    by_itself = place is not None and others is not None and others < 0.02 * place.seconds_here
     if by_itself and len(candidate.ranks) == 1 and (candidate.ranks[0] == 0 or _is_root(candidate, run)):
         return "serial"
     return "late-ranks"

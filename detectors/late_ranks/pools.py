@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.evidence import PoolOrder
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.library_calls import MOST
 from scalana.detectors.whatif.call_pools import CallPool
@@ -23,7 +24,7 @@ LARGE_PART = 0.2
 
 def describe_pool(
     candidate: Candidate, saving_s: float, table: BlameTable, timeline: Timeline, pools: Sequence[CallPool]
-) -> dict[str, object] | None:
+) -> PoolOrder | None:
     """Evidence of a candidate whose ranks are late with calls of a pool; None for any other, and where no order of
     these pays: the pool's ``workers``, ``tasks``, the ``error`` of its replay, and what is saved by the longest first
     (``longest_first_s``) and by pieces of half the length (``halves_s``), 0 where that is not worth it."""
@@ -36,13 +37,13 @@ def describe_pool(
         halves_s = pool.saved_s(timeline, lambda tasks: np.repeat(tasks.task_s / PIECES, PIECES))
         if max(first_s, halves_s) < least_s:
             return None
-        return {
-            "workers": len(pool.workers),
-            "tasks": sum(len(each.tasks) for each in pool.rounds),
-            "error": pool.error,
-            "longest_first_s": first_s if first_s >= least_s else 0.0,
-            "halves_s": halves_s if halves_s >= least_s else 0.0,
-        }
+        return PoolOrder(
+            workers=len(pool.workers),
+            tasks=sum(len(each.tasks) for each in pool.rounds),
+            error=pool.error,
+            longest_first_s=first_s if first_s >= least_s else 0.0,
+            halves_s=halves_s if halves_s >= least_s else 0.0,
+        )
     return None
 
 

@@ -125,8 +125,8 @@ def _is_turns(
         if len(finding.ranks) > ranks / 2 or set(finding.ranks) <= outnumbered:
             return True
         # Who shares a core with another program, or has one too few, lacks it on average, or in one long stretch.
-        steady, spread = finding.evidence.get("steady_share"), finding.evidence.get("sync_intervals")
-        return isinstance(steady, float) and isinstance(spread, float) and steady < STEADY and spread >= ONCE
+        steady, spread = finding.evidence.steady_share, finding.evidence.sync_intervals
+        return steady is not None and spread is not None and steady < STEADY and spread >= ONCE
     # Ranks that hardly compute between their calls take turns on the cores inside of these: own work does not show it.
     if not contention.oversubscribed and not (finding.kind in NOT_OF_WORK and set(finding.ranks) <= outnumbered):
         return False
@@ -138,38 +138,36 @@ def _is_turns(
         if len(finding.ranks) > ranks / 2 and set(finding.ranks) <= outnumbered:
             return True
         return finding.lost_s < WORTH_UNRESOLVED * (1.0 + contention.per_cpu) * recorded_s
-    intervals = finding.evidence.get("sync_intervals")
-    if not isinstance(intervals, float):
-        return False
-    cpu, core_wait = finding.evidence.get("cpu_share"), finding.evidence.get("core_wait_share")
-    if not isinstance(cpu, float) or not isinstance(core_wait, float):
+    intervals, (cpu, core_wait) = finding.evidence.sync_intervals, finding.evidence.cpu_split()
+    if intervals is None or cpu is None or core_wait is None:
         return False
     asleep = cpu + core_wait < OFF_CPU
     explained = cpu * (1.0 + contention.per_cpu)
-    if finding.evidence.get("sleeps"):
+    if finding.evidence.sleeps:
         explained += 1.0 - cpu - core_wait
     if len(finding.ranks) > ranks / 2 and core_wait > max(STARVED, 2.0 * cpu) and explained < 0.5:
         return True
     worth = WORTH if intervals >= ONCE and (asleep or alone(finding) or does_more(finding)) else WORTH_ALIKE
-    programs = finding.evidence.get("programs_share")
-    return (programs if isinstance(programs, float) else 1.0) * finding.lost_s < worth * recorded_s
+    programs = finding.evidence.programs_share
+    return (programs if programs is not None else 1.0) * finding.lost_s < worth * recorded_s
 
 
 def alone(finding: Finding) -> bool:
     """Whether only the ranks of a finding spend time at its place, beside which that of others is little."""
-    here, others = finding.evidence.get("seconds_here"), finding.evidence.get("seconds_others")
-    return isinstance(here, float) and isinstance(others, float) and others < ALONE * here
+    place = finding.evidence.place
+    return place is not None and place.seconds_others is not None and place.seconds_others < ALONE * place.seconds_here
 
 
 def does_more(finding: Finding) -> bool:
     """Whether a finding's ranks are always late, and compute so much longer than others over the run, at its place or
     in the module that it lies in, that no core is slow enough to explain it: they have another amount of work."""
-    steady = finding.evidence.get("steady_share")
-    if not isinstance(steady, float) or steady < STEADY:
+    evidence = finding.evidence
+    if evidence.steady_share is None or evidence.steady_share < STEADY:
         return False
-    for told in (finding.evidence, finding.evidence.get("module_time")):
-        here, others = (told.get(key) if isinstance(told, dict) else None for key in ("cpu_here", "cpu_others"))
-        if isinstance(here, float) and isinstance(others, float) and here >= UNEQUAL * others > 0.0:
+    for time in (evidence.place, evidence.module_time):
+        if time is None or time.cpu_here is None or time.cpu_others is None:
+            continue
+        if time.cpu_here >= UNEQUAL * time.cpu_others > 0.0:
             return True
     return False
 

@@ -74,7 +74,7 @@ def advice_of(cause: Cause, finding: Finding, account: RLAccount, predicted: dic
             "Balance the training tokens per process: sort rows by length and distribute them, or pack "
             f"them{bring('balanced-rows')}."
         )
-    if finding.evidence.get("own_line"):
+    if finding.evidence.at_line is not None and finding.evidence.at_line.own_line:
         return (
             "It is slower because it runs code that others hardly run: check what leads to this line, not the "
             f"machine{bring('no-slow-process')}."

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.finding import Finding, Hop, Series
+from scalana.detectors.evidence import AtLine, Evidence, LibraryPlace, LoopWait
+from scalana.detectors.finding import Finding, Hop, Series, Where
 from scalana.detectors.rl.account import TRUSTED, Prediction, RLAccount
 from scalana.detectors.rl.advice import advice_of
 from scalana.detectors.rl.causes import CAUSES, Cause, Speeds, Split, tokens_of
@@ -16,7 +17,7 @@ from scalana.detectors.rl.loop import DOINGS, Loop
 from scalana.detectors.rl.loop_predictions import Replayer
 from scalana.detectors.rl.phases import TEXT, Doing
 from scalana.detectors.rl.picture import name_of
-from scalana.detectors.rl.work_lines import place_of
+from scalana.detectors.rl.work_lines import WorkPlace, place_of
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.ppg import PPG
 from scalana.runtime.operations import BY_CODE
@@ -73,7 +74,7 @@ def find(known: Known) -> list[tuple[Cause, Finding]]:
         lost_s = float(_lost(part, number).sum())
         finding = _finding(part, number, lost_s, max(saving, 0.0) if off <= TRUSTED else 0.0)
         if off > TRUSTED:
-            finding.evidence["replay_off"] = off
+            finding = replace(finding, evidence=replace(finding.evidence, replay_off=off))
         found.append((CAUSES[number], finding))
     return found
 
@@ -153,21 +154,30 @@ def _finding(known: Known, number: int, lost_s: float, saving_s: float) -> Findi
         lost_s / max(known.waiting_s + _own_s(known), 1e-300),
         saving_s,
     )
-    finding.evidence = _evidence(known, number, doing, ranks)
-    if at is not None and at.inside is not None:
-        there = {"file": at.inside.file, "line": at.inside.line, "function": at.inside.name}
-        finding.evidence["library"] = {**there, "calls": at.calls if at.calls != at.inside.name else ""}
-    if at is not None and at.here_s > 0.0:
-        finding.evidence |= {"at_line_s_here": at.here_s, "at_line_s_others": at.others_s}
-        if at.others_s <= HARDLY * at.here_s and cause.key == "slow-hardware":
-            finding.evidence |= {"own_line": True, "recurrence": _at_its_line(known, finding)}
-    finding.where = {"phase": TEXT[doing]}
-    if "trajectories" in finding.evidence:
-        finding.where["trajectories"] = finding.evidence["trajectories"]
-    finding.path = _path(known, number, finding)
-    finding.series = Series("idle", loop.first + np.arange(loop.steps), waited.sum(axis=0), np.ones(loop.steps))
-    finding.advice = advice_of(cause, finding, known.account, _predictions(known.account))
-    return finding
+    wait = _loop_wait(known, number, doing, ranks)
+    finding = replace(
+        finding,
+        evidence=_at_line(wait, at, cause, known.ppg.run.names.many(ranks)),
+        where=Where(phase=TEXT[doing], trajectories=wait.trajectories),
+        path=_path(known, number, finding),
+        series=Series("idle", loop.first + np.arange(loop.steps), waited.sum(axis=0), np.ones(loop.steps)),
+    )
+    return replace(finding, advice=advice_of(cause, finding, known.account, _predictions(known.account)))
+
+
+def _at_line(wait: LoopWait, at: WorkPlace | None, cause: Cause, name: str) -> Evidence:
+    """What speaks for a cause, with what its processes (``name``) do at the line that is named."""
+    if at is None:
+        return Evidence(loop=wait)
+    library, line = None, None
+    if at.inside is not None:
+        calls = at.calls if at.calls != at.inside.name else ""
+        library = LibraryPlace(at.inside.file, at.inside.line, at.inside.name, calls)
+    if at.here_s > 0.0:
+        line = AtLine(at.here_s, at.others_s, at.others_s <= HARDLY * at.here_s and cause.key == "slow-hardware")
+        if line.own_line:
+            wait = replace(wait, recurrence=_at_its_line(wait, name))
+    return replace(Evidence(loop=wait), library=library, at_line=line)
 
 
 def _predictions(account: RLAccount) -> dict[str, Prediction]:
@@ -182,7 +192,7 @@ def culprits(waited_s: FloatArray) -> list[int]:
     return sorted(np.flatnonzero((waited_s > 0.0) & (waited_s >= least_s)).tolist())
 
 
-def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict[str, object]:
+def _loop_wait(known: Known, number: int, doing: Doing, ranks: list[int]) -> LoopWait:
     """What speaks for a cause."""
     loop, waited = known.loop, _lost(known, number)
     own = loop.own_s[:, :, doing]
@@ -195,33 +205,34 @@ def _evidence(known: Known, number: int, doing: Doing, ranks: list[int]) -> dict
     alike = {Doing.GENERATION: loop.that_generate(), Doing.TRAINING: loop.that_train()}.get(doing, np.arange(len(own)))
     here, others = own[who, steps], _of_others(own[:, steps], who, alike)
     most = np.bincount(who)
-    found: dict[str, object] = {
-        "phase": TEXT[doing],
-        "in_steps": len(steps),
-        "of_steps": loop.steps,
-        "phase_s_here": float(here.mean()),
-        "phase_s_others": float(others.mean()),
-        "unit": f"{known.account.unit}s",
-        "lost_s_a_step": float(waited.sum() / max(waited.size, 1)),
-        "recurrence": _recurrence(CAUSES[number], len(ranks), int(most.max()), int(most.argmax()), len(steps), known),
-    }
-    if len(ranks) > 1 and most.max() < SAME * len(steps):
-        found["in_turns"] = True
+    times, by_phase = _times(known, ranks)
+    found = LoopWait(
+        phase=TEXT[doing],
+        in_steps=len(steps),
+        of_steps=loop.steps,
+        phase_s_here=float(here.mean()),
+        phase_s_others=float(others.mean()),
+        unit=f"{known.account.unit}s",
+        lost_s_a_step=float(waited.sum() / max(waited.size, 1)),
+        recurrence=_recurrence(CAUSES[number], len(ranks), int(most.max()), int(most.argmax()), len(steps), known),
+        in_turns=len(ranks) > 1 and bool(most.max() < SAME * len(steps)),
+        times=times,
+        times_by_phase=by_phase,
+        not_the_cause=_not_the_cause(known, number, ranks, steps.tolist(), who.tolist()),
+    )
     if known.decoding is not None and doing == Doing.GENERATION:
-        found |= _of_trajectories(known, steps[np.argsort(-by_step[steps])].tolist(), waited)
-        found |= {"lambda": known.account.tail, "floor_s_per_token": known.decoding.floor_s}
+        found = _with_trajectories(found, known, steps[np.argsort(-by_step[steps])].tolist(), waited)
+        found = replace(found, lambda_=known.account.tail, floor_s_per_token=known.decoding.floor_s)
     if doing == Doing.TRAINING and not np.isnan(loop.tokens).any():
-        found["trained_tokens_here"] = float(loop.tokens[who, steps].mean())
-        found["trained_tokens_others"] = float(_of_others(loop.tokens[:, steps], who, alike).mean())
-    found |= _times(known, ranks)
-    found["not_the_cause"] = _not_the_cause(known, number, ranks, steps.tolist(), who.tolist())
+        tokens = loop.tokens[:, steps]
+        mine, theirs = float(loop.tokens[who, steps].mean()), float(_of_others(tokens, who, alike).mean())
+        found = replace(found, trained_tokens_here=mine, trained_tokens_others=theirs)
     return found
 
 
-def _at_its_line(known: Known, finding: Finding) -> str:
+def _at_its_line(wait: LoopWait, name: str) -> str:
     """What speaks for it that a process is at a line where others hardly ever are."""
-    name, told = known.ppg.run.names.many(finding.ranks), finding.evidence
-    return f"{name}, in {told['in_steps']} of {told['of_steps']} steps: this line, which the others hardly run"
+    return f"{name}, in {wait.in_steps} of {wait.of_steps} steps: this line, which the others hardly run"
 
 
 def _of_others(amount: FloatArray, who: IntArray, alike: IntArray) -> FloatArray:
@@ -233,19 +244,19 @@ def _of_others(amount: FloatArray, who: IntArray, alike: IntArray) -> FloatArray
     return (amount * others).sum(axis=0) / np.maximum(others.sum(axis=0), 1)
 
 
-def _times(known: Known, ranks: list[int]) -> dict[str, object]:
+def _times(known: Known, ranks: list[int]) -> tuple[str | None, str | None]:
     """How many times as long some processes take in all in which they are slow, and in which by how much if that is
     not the same."""
     own_s = known.loop.own_s[ranks, :, :DOINGS].sum(axis=1)
     factor = known.speeds.factor[:, ranks].T
     slow = (factor > 1.0) & (own_s > 0.0)
     if not slow.any():
-        return {}
-    found: dict[str, object] = {"times": f"{own_s[slow].sum() / (own_s / factor)[slow].sum():.2f}"}
+        return None, None
+    times = f"{own_s[slow].sum() / (own_s / factor)[slow].sum():.2f}"
     by_doing = {TEXT[doing]: float(factor[:, doing].max()) for doing in Doing if slow[:, doing].any()}
-    if max(by_doing.values()) > SLOW * min(by_doing.values()):
-        found["times_by_phase"] = ", ".join(f"{name} {times:.2f}" for name, times in by_doing.items())
-    return found
+    if max(by_doing.values()) <= SLOW * min(by_doing.values()):
+        return times, None
+    return times, ", ".join(f"{name} {slower:.2f}" for name, slower in by_doing.items())
 
 
 def _recurrence(cause: Cause, ranks: int, most: int, rank: int, told: int, known: Known) -> str:
@@ -264,8 +275,8 @@ def _recurrence(cause: Cause, ranks: int, most: int, rank: int, told: int, known
     return f"{who}, in {told} of {steps} steps: {reason}"
 
 
-def _of_trajectories(known: Known, steps: list[int], waited: FloatArray) -> dict[str, object]:
-    """The longest trajectories of those that others wait for, in the steps that cost most first."""
+def _with_trajectories(wait: LoopWait, known: Known, steps: list[int], waited: FloatArray) -> LoopWait:
+    """With the longest trajectories of those that others wait for, in the steps that cost most first."""
     made, names, tokens, usual = known.loop.trajectories, [], [], []
     for step in steps:
         rank = int(waited[:, step].argmax())
@@ -283,17 +294,18 @@ def _of_trajectories(known: Known, steps: list[int], waited: FloatArray) -> dict
             tokens.append(int(made.tokens[row]))
             usual.append(middle)
     if not names:
-        return {}
+        return wait
     slow = known.speeds.slow[int(waited.sum(axis=1).argmax())]
     why = "It is slow and has long answers" if slow else "It is not slow, its answers are long"
     unit = known.account.unit
     text = f"{why}: trajectory {names[0]} has {tokens[0]} {unit}s, the median of its step {usual[0]:.0f}"
-    return {
-        "trajectories": names[:NAMED],
-        "trajectory_tokens": tokens[:NAMED],
-        "trajectories_in_all": len(names),
-        "longest": text,
-    }
+    return replace(
+        wait,
+        trajectories=names[:NAMED],
+        trajectory_tokens=tokens[:NAMED],
+        trajectories_in_all=len(names),
+        longest=text,
+    )
 
 
 def _not_the_cause(known: Known, number: int, ranks: list[int], steps: list[int], who: list[int]) -> list[str]:

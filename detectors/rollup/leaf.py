@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.evidence import Leaf
 from scalana.detectors.rollup.call_sites import calls_of
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.library_calls import MOST
@@ -57,7 +58,7 @@ def work_below(
             yield steps_below(psg[function].place, vertex, line, psg), amount
 
 
-def leaf_of(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> dict[str, object] | None:
+def leaf_of(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> Leaf | None:
     """File, line and function of the leaf, and at how many lines that function is called; None where most of a cause
     lies in the very function in which it is named, or in many small ones."""
     if candidate.code_location.kind != TargetKind.OWN or not 0 < candidate.code_location.vertex < len(psg):
@@ -80,9 +81,4 @@ def leaf_of(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
         leaf = ways[0][0][depth]._replace(line=max(lines, key=lambda line: lines[line]))
     if leaf is None:
         return None
-    return {
-        "file": leaf.place.file,
-        "line": leaf.line,
-        "function": leaf.place.name,
-        "calls": len(calls_of(leaf.function, psg)),
-    }
+    return Leaf(leaf.place.file, leaf.line, leaf.place.name, len(calls_of(leaf.function, psg)))

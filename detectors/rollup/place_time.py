@@ -26,7 +26,7 @@ _REPEATED = (VertexKind.LOOP, VertexKind.FUNCTION)
 
 
 @dataclass(slots=True)
-class PlaceTime:
+class PlaceSeconds:
     """Own time at a finding's place, by rank ``[ranks]``, in seconds over the whole run."""
 
     wall_s: FloatArray
@@ -35,7 +35,7 @@ class PlaceTime:
     cpu_s: FloatArray
 
 
-def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> PlaceTime:
+def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> PlaceSeconds:
     """Sum the own work of every rank in the activities of a candidate; nothing of other ranks never seen in them, whose
     time there is but inferred from what others did in like stretches. Of several threads of a rank that communicate, it
     is the one that is waited for, and all of those that take turns at what others call them for.
@@ -76,7 +76,7 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
     parts[1] = np.maximum(parts[1] - beside_s, 0.0)
     result = np.zeros((len(parts), timeline.ranks))
     result[:, locations.rank[most]] = [part[most] for part in parts]
-    return PlaceTime(*result)
+    return PlaceSeconds(*result)
 
 
 def _one_for_all(timeline: Timeline) -> IntArray:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.evidence import Evidence, Leaf, TaskTimes
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.noise.task_farms import TaskFarm
@@ -45,10 +46,7 @@ def detect(farms: list[TaskFarm], table: BlameTable, timeline: Timeline, psg: PS
         if saving_s >= WORTH * job_s and place is not None:
             candidate, leaf = place
             finding = _finding(farm, slow, tasks, lost_s, candidate, psg)
-            finding.saving_s = saving_s
-            if leaf is not None:
-                finding.evidence["leaf"] = leaf
-            found.append(finding)
+            found.append(replace(finding, saving_s=saving_s, evidence=replace(finding.evidence, leaf=leaf)))
     return found
 
 
@@ -65,7 +63,7 @@ def _saving_s(farm: TaskFarm, slow: np.ndarray, lost_s: float, timeline: Timelin
 
 def _place(
     farm: TaskFarm, slow: np.ndarray, table: BlameTable, timeline: Timeline, psg: PSG
-) -> tuple[Candidate, dict[str, object] | None] | None:
+) -> tuple[Candidate, Leaf | None] | None:
     """Where slow ranks do more for a piece than is usual there, and the leaf below; None if nowhere."""
     own, activities = timeline.own, len(timeline.activities)
     member = np.full(len(timeline.calls) + len(timeline.locations), -1)
@@ -92,13 +90,15 @@ def _finding(
 ) -> Finding:
     ranks = np.asarray(farm.ranks)[slow].tolist()
     finding = finding_at(candidate.code_location, ranks, lost_s, psg, KIND)
-    finding.path = [Hop(ranks[0], finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0)]
-    finding.evidence = {
-        "task_s_here": float(farm.mean_s[slow].mean()),
-        "task_s_others": float(farm.mean_s[~slow].mean()),
-        "tasks_here": float(tasks[slow].mean()),
-        "tasks_others": float(tasks[~slow].mean()),
-        "callers": callers(candidate.code_location.vertex, psg),
-    }
-    finding.advice = BY_NAME[KIND].advice
-    return finding
+    times = TaskTimes(
+        task_s_here=float(farm.mean_s[slow].mean()),
+        task_s_others=float(farm.mean_s[~slow].mean()),
+        tasks_here=float(tasks[slow].mean()),
+        tasks_others=float(tasks[~slow].mean()),
+    )
+    return replace(
+        finding,
+        path=[Hop(ranks[0], finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0)],
+        evidence=replace(Evidence(tasks=times), callers=callers(candidate.code_location.vertex, psg)),
+        advice=BY_NAME[KIND].advice,
+    )

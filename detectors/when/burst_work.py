@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,8 +56,8 @@ class BurstWork:
     def where_lost(self, finding: Finding, steady: Periods | None) -> BurstWork:
         """That of the steady state alone, where most of the finding is lost in it: what is compiled in start-up takes
         longer than all that is compiled there runs."""
-        phases = finding.evidence.get("lost_by_phase")
-        if steady is None or not isinstance(phases, Mapping) or phases["steady_s"] < CERTAIN * finding.lost_s:
+        phases = finding.evidence.lost_by_phase
+        if steady is None or phases is None or phases.steady_s < CERTAIN * finding.lost_s:
             return self
         kept = steady.row_at(self.rank, self.until_s) >= 0
         return BurstWork(self.rank[kept], self.seconds[kept], self.since_s[kept], self.until_s[kept])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.evidence import Compiling
 from scalana.detectors.finding import Finding
 from scalana.detectors.when.burst_work import BurstWork
 from scalana.graphs.arrays.types import IntArray
@@ -22,34 +26,34 @@ ADVICE = (
 )
 
 
-def tell_compiling(
-    findings: list[Finding], table: BlameTable, spans: Spans, timeline: Timeline, steady: Periods | None = None
-) -> None:
-    """Add to the evidence of every finding whose work lies in compiling that it does.
-
-    ``evidence.compiling`` has ``seconds`` and ``compilations`` of a rank of the finding (mean), ``again``: how many of
-    these compile what was compiled before, and ``compilations_others`` of the other ranks (median), if there are any.
-    They are those that begin in the finding's lines; all, where none is known to. ``steady`` is the steady state.
-    """
+def with_compiling(
+    findings: Sequence[Finding], table: BlameTable, spans: Spans, timeline: Timeline, steady: Periods | None = None
+) -> list[Finding]:
+    """Findings whose work lies in compiling with what their ranks compile: what begins in the finding's lines; all,
+    where none is known to. ``steady`` is the steady state."""
     rows = _rows(spans, timeline.ranks)
     if not len(rows):
-        return
+        return list(findings)
     rank, line = spans.rank[rows], spans.line[rows]
     compiling = Periods.joined(rank, spans.start_s(rows), spans.end_s(rows), timeline.ranks)
     edges = gap_edges(timeline)
-    for finding in findings:
+
+    def compiles(finding: Finding) -> bool:
         if finding.entries is None:
-            continue
-        if not BurstWork.of(finding, table, timeline, edges).where_lost(finding, steady).lies_in(compiling):
-            continue
+            return False
+        return BurstWork.of(finding, table, timeline, edges).where_lost(finding, steady).lies_in(compiling)
+
+    def with_it(finding: Finding) -> Finding:
         there = (finding.line <= line) & (line <= max(finding.line, finding.end_line))
-        told = _told(rows[there] if np.isin(rank[there], finding.ranks).any() else rows, finding.ranks, spans, timeline)
-        finding.evidence["compiling"] = told
-        if told["again"]:
-            finding.advice = " ".join(filter(None, (finding.advice, ADVICE)))
+        own = rows[there] if np.isin(rank[there], finding.ranks).any() else rows
+        found = _compiling(own, finding.ranks, spans, timeline)
+        advice = finding.advised(ADVICE) if found.again else finding.advice
+        return replace(finding, evidence=replace(finding.evidence, compiling=found), advice=advice)
+
+    return [with_it(finding) if compiles(finding) else finding for finding in findings]
 
 
-def _told(rows: IntArray, ranks: list[int], spans: Spans, timeline: Timeline) -> dict[str, float]:
+def _compiling(rows: IntArray, ranks: list[int], spans: Spans, timeline: Timeline) -> Compiling:
     """How often some ranks and the others compile, and for how long."""
     here = np.isin(np.arange(timeline.ranks), ranks)
     rank, lasted_s = spans.rank[rows], spans.end_s(rows) - spans.start_s(rows)
@@ -57,14 +61,12 @@ def _told(rows: IntArray, ranks: list[int], spans: Spans, timeline: Timeline) ->
     made = np.unique(np.stack((rank, spans.texts("id")[rows])), axis=1)
     compilations = np.bincount(made[0], minlength=timeline.ranks)
     again = np.array([_number(spans.names[at]) > 0 if at >= 0 else False for at in made[1].tolist()], np.bool_)
-    told = {
-        "seconds": float(lasted_s[here[rank]].sum()) / len(ranks),
-        "compilations": float(compilations[here].mean()),
-        "again": float((here[made[0]] & again).sum()) / len(ranks),
-    }
-    if not here.all():
-        told["compilations_others"] = float(np.median(compilations[~here]))
-    return told
+    return Compiling(
+        seconds=float(lasted_s[here[rank]].sum()) / len(ranks),
+        compilations=float(compilations[here].mean()),
+        again=float((here[made[0]] & again).sum()) / len(ranks),
+        compilations_others=None if here.all() else float(np.median(compilations[~here])),
+    )
 
 
 def _rows(spans: Spans, ranks: int) -> IntArray:

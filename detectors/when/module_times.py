@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.evidence import ModuleTime
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.when.modules_on_device import (
@@ -213,30 +215,32 @@ def _places(calls: ModuleCalls, vertex: IntArray) -> list[list[IntArray]]:
     return found
 
 
-def tell_modules(findings: list[Finding], times: ModuleTimes, ppg: PPG) -> None:
-    """Add to every finding the module in which its ranks take longer than the others, where its place is one that the
+def with_modules(findings: Sequence[Finding], times: ModuleTimes, ppg: PPG) -> list[Finding]:
+    """Findings with the module in which their ranks take longer than the others, where their place is one that the
     module's calls lead to."""
     stand_for = _stand_for(times.steps, _steps(ppg))
-    for finding in findings:
-        if finding.vertex < 0 or "module" in finding.where:
-            continue
-        there = times.where(_near(finding.vertex, ppg.psg))
-        if there is None:
-            continue
-        steps = float(stand_for[np.isin(times.steps, there.steps)].sum())
-        found = _module_of(finding, there, steps, ppg)
-        if found is not None:
-            _tell(finding, there, *found)
+    return [_with_module(finding, times, stand_for, ppg) for finding in findings]
+
+
+def _with_module(finding: Finding, times: ModuleTimes, stand_for: FloatArray, ppg: PPG) -> Finding:
+    if finding.vertex < 0 or finding.where.module is not None:
+        return finding
+    there = times.where(_near(finding.vertex, ppg.psg))
+    if there is None:
+        return finding
+    steps = float(stand_for[np.isin(times.steps, there.steps)].sum())
+    found = _module_of(finding, there, steps, ppg)
+    return finding if found is None else _in_module(finding, there, *found)
 
 
 def is_half_of(half: Finding, finding: Finding, times: ModuleTimes, psg: PSG) -> bool:
     """Whether a finding lies in the forward of a module, or in one inside of it, of which another one tells the
     backward, or the other way round, on the same ranks and in the same steps."""
-    if half.ranks != finding.ranks or any("direction" not in one.where for one in (half, finding)):
+    if half.ranks != finding.ranks or None in (half.where.direction, finding.where.direction):
         return False
-    inner, outer = (f"{one.where['module']}." for one in (half, finding))
+    inner, outer = (f"{one.where.module}." for one in (half, finding))
     here, there = (times.where(_near(one.vertex, psg)) for one in (half, finding))
-    if not inner.startswith(outer) or half.where["direction"] == finding.where["direction"]:
+    if not inner.startswith(outer) or half.where.direction == finding.where.direction:
         return False
     return here is not None and there is not None and bool(np.isin(here.steps, there.steps).any())
 
@@ -330,34 +334,45 @@ def _stand_for(timed: IntArray, steps: int) -> FloatArray:
 
 def _expected_s(finding: Finding) -> float:
     """What the finding's ranks spend more at its place over the run, as far as that is known."""
-    here, others = (finding.evidence.get(f"seconds_{side}") for side in ("here", "others"))
-    return here - others if isinstance(here, float) and isinstance(others, float) else 0.0
+    place = finding.evidence.place
+    return place.seconds_here - place.seconds_others if place is not None and place.seconds_others is not None else 0.0
 
 
-def _tell(finding: Finding, times: ModuleTimes, module: int, way: int) -> None:
-    here, others = _sides(finding, times)
+def _in_module(finding: Finding, times: ModuleTimes, module: int, way: int) -> Finding:
+    """A finding in a module, with what that takes one way."""
     named = times.modules[module]
-    finding.where.update(module=named.name or named.root, module_class=named.kind, direction=DIRECTIONS[way])
-    told: dict[str, object] = {}
-    is_on_device, is_of_device = times.is_on_device([module]), kind_of(finding.kind).is_on_device
-    of = {"": times.taken_s() if is_of_device else times.seconds}
-    if is_on_device:  # a finding of hosts is about the host's seconds, and one of devices about the device's
-        told["on"] = "device" if is_of_device else "host"
-        of |= {"host_": times.seconds} if is_of_device else {"device_": times.taken_s()}
-    for place, seconds in of.items():
-        told[f"{place}seconds_here"] = float(seconds[module, way, here].mean())
-        told[f"{place}seconds_others"] = float(np.median(seconds[module, way, others]))
-    told["steps"] = len(times.steps)
+    where = replace(finding.where, module=named.name or named.root, module_class=named.kind, direction=DIRECTIONS[way])
+    time = _compared(finding, times, module, way)
+    return replace(finding, where=where, evidence=replace(finding.evidence, module_time=time))
+
+
+def _compared(finding: Finding, times: ModuleTimes, module: int, way: int) -> ModuleTime:
+    """What a module takes on the finding's ranks, and on the others."""
+    here, others = _sides(finding, times)
+
+    def both(values: FloatArray) -> tuple[float, float]:
+        return float(values[here].mean()), float(np.median(values[others]))
+
+    is_of_device = kind_of(finding.kind).is_on_device
+    mine, theirs = both((times.taken_s() if is_of_device else times.seconds)[module, way])
+    time = ModuleTime(seconds_here=mine, seconds_others=theirs, steps=len(times.steps))
+    if times.is_on_device([module]):
+        # A finding of hosts is about the host's seconds, and one of devices about the device's.
+        mine, theirs = both((times.seconds if is_of_device else times.taken_s())[module, way])
+        time = (
+            replace(time, on="device", host_seconds_here=mine, host_seconds_others=theirs)
+            if is_of_device
+            else replace(time, on="host", device_seconds_here=mine, device_seconds_others=theirs)
+        )
     cpu_s = times.cpu_s[module, way]
     if not np.isnan(cpu_s[here | others]).any():
-        told["cpu_here"], told["cpu_others"] = float(cpu_s[here].mean()), float(np.median(cpu_s[others]))
-    calls = times.calls[module, way]
-    if not np.isclose(calls[here].mean(), np.median(calls[others])):
-        told["calls_here"], told["calls_others"] = float(calls[here].mean()), float(np.median(calls[others]))
+        mine, theirs = both(cpu_s)
+        time = replace(time, cpu_here=mine, cpu_others=theirs)
+    mine, theirs = both(times.calls[module, way])
+    if not np.isclose(mine, theirs):
+        time = replace(time, calls_here=mine, calls_others=theirs)
     elements = times.elements[module]
     if not np.isnan(elements[here]).any() and not np.isnan(elements[others]).all():
-        told["elements_here"], told["elements_others"] = (
-            float(elements[here].mean()),
-            float(np.nanmedian(elements[others])),
-        )
-    finding.evidence["module_time"] = told
+        mine, theirs = float(elements[here].mean()), float(np.nanmedian(elements[others]))
+        time = replace(time, elements_here=mine, elements_others=theirs)
+    return time

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
@@ -18,30 +21,38 @@ ADVICE = (
 )
 
 
-def tell_servers(
-    findings: list[Finding], table: BlameTable, servers: ServerWaits, timeline: Timeline, steady: Periods | None = None
-) -> None:
-    """Add to the evidence of every finding whose work lies in such a wait that it does, and advise on that.
-
-    ``evidence.servers`` has the ``seconds`` that a rank of the finding waits for each server (mean), by its name.
-    """
+def with_servers(
+    findings: Sequence[Finding],
+    table: BlameTable,
+    servers: ServerWaits,
+    timeline: Timeline,
+    steady: Periods | None = None,
+) -> list[Finding]:
+    """Findings whose work lies in such a wait with the seconds that a rank waits for each server (mean), by its name,
+    and advice on that."""
     if not len(servers):
-        return
+        return list(findings)
     waits, edges = _periods(servers, timeline.ranks), gap_edges(timeline)
+    result = []
     for finding in findings:
-        if finding.entries is None:
-            continue
-        work = BurstWork.of(finding, table, timeline, edges).where_lost(finding, steady)
-        if not work.lies_in(waits):
-            continue
-        seconds = seconds_of(servers, timeline.ranks, finding.ranks)
-        asked = {
-            name
-            for row, name in enumerate(servers.names)
-            if _periods(servers, timeline.ranks, row).inside_s(work.rank, work.since_s, work.until_s).any()
-        }
-        finding.evidence["servers"] = {name: value for name, value in seconds.items() if name in asked}
-        finding.advice = ADVICE
+        if finding.entries is not None:
+            work = BurstWork.of(finding, table, timeline, edges).where_lost(finding, steady)
+            if work.lies_in(waits):
+                evidence = replace(finding.evidence, servers=_asked(finding, work, servers, timeline))
+                finding = replace(finding, evidence=evidence, advice=ADVICE)
+        result.append(finding)
+    return result
+
+
+def _asked(finding: Finding, work: BurstWork, servers: ServerWaits, timeline: Timeline) -> dict[str, float]:
+    """The servers that a finding's ranks wait for between the calls that it is about, and for how long each in all."""
+    seconds = seconds_of(servers, timeline.ranks, finding.ranks)
+    asked = {
+        name
+        for row, name in enumerate(servers.names)
+        if _periods(servers, timeline.ranks, row).inside_s(work.rank, work.since_s, work.until_s).any()
+    }
+    return {name: value for name, value in seconds.items() if name in asked}
 
 
 def seconds_of(servers: ServerWaits, ranks: int, some: list[int]) -> dict[str, float]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.contexts import with_contexts_of_others
+from scalana.detectors.evidence import OverSteps
 from scalana.detectors.finding import Finding, Series
 from scalana.detectors.when.trend import Shape, Trend, means, trend_of
 from scalana.graphs.arrays.segments import weighted_count
@@ -116,57 +118,55 @@ def _changes(finding: Finding, lost_s: FloatArray, costs: CostByStep) -> tuple[s
     return ("time", time_s, trend) if trend and trend.shape is Shape.JUMP else None
 
 
-def tell_trend(finding: Finding, lost_s: FloatArray, costs: CostByStep) -> None:
-    """Add to the evidence of a finding how its cost changes over the steps, if it does.
-
-    ``evidence.over_steps`` has the ``shape``: ``line``, ``jump`` or ``unclear``; which ``cost`` it is: the ``work`` at
-    its place that others don't do, that ``time`` with what the ranks wait for a core, or the ``waiting`` for them
-    (``lost_s``, ``[steps]``); what it is ``before_s`` and ``after_s``: in the ``first_step`` and the ``last_step`` that
-    were looked at, or on the two levels of a jump. They are ``steps`` ``of`` the steady state, fewer than all where it
-    changes in those alone that pay. Beside these, where the shape is clear, ``per_step_s`` of a line, or ``from_step``
-    of a jump; what it cost in all, ``so_far_s``, and what it costs in as many steps again, ``next_s``, if the line goes
-    on or the level stays. ``series_s`` is what it cost in each of ``series_steps``, or on average from there to the
-    next.
-    """
+def with_trend(finding: Finding, lost_s: FloatArray, costs: CostByStep) -> Finding:
+    """A finding with how its cost changes over the steps, if it does; ``lost_s`` is the waiting for it ``[steps]``."""
     changes = _changes(finding, lost_s, costs)
-    if changes is not None:
-        cost, cost_s, trend = changes
-        _tell(finding, Series(cost, costs.number, cost_s, np.ones(len(cost_s))), trend)
+    if changes is None:
+        return finding
+    cost, cost_s, trend = changes
+    return _with_trend(finding, Series(cost, costs.number, cost_s, np.ones(len(cost_s))), trend)
 
 
-def tell_series(findings: list[Finding]) -> None:
+def with_series(findings: Sequence[Finding]) -> list[Finding]:
     """The same of findings whose detectors know what they cost from step to step. Where some of the steps were looked
     at, ``stands_for`` says for how many."""
-    for finding in findings:
-        series = finding.series
-        if series is not None and (trend := trend_of(series.cost_s, series.number, series.stands_for)):
-            _tell(finding, series, trend)
+    return [_with_series(finding, finding.series) if finding.series is not None else finding for finding in findings]
 
 
-def _tell(finding: Finding, series: Series, trend: Trend) -> None:
-    number, jumps = series.number, trend.shape is Shape.JUMP
-    told: dict[str, object] = {
-        "shape": trend.shape.value,
-        "cost": series.cost,
-        "before_s": trend.before_s,
-        "after_s": trend.after_s,
-        "first_step": int(number[trend.first]),
-        "last_step": int(number[trend.last]),
-        "steps": trend.paid,
-        "of": len(number),
-    }
-    stands_for = round(float(series.stands_for.sum()))
-    if stands_for != len(number):
-        told["stands_for"] = stands_for
-    if trend.shape is not Shape.UNCLEAR:
-        told |= {"from_step": int(number[trend.jump])} if jumps else {"per_step_s": trend.per_step_s}
-        told |= {"so_far_s": float((series.cost_s * series.stands_for).sum()), "next_s": trend.next_s}
-    size = -(-len(number) // DRAWN)
-    told |= {"series_s": means(series.cost_s, size).tolist(), "series_steps": number[::size].tolist()}
-    finding.evidence["over_steps"] = told
-    if trend.rises and trend.shape is not Shape.UNCLEAR and series.cost != "idle":
-        said = BEGAN.format(step=told["from_step"]) if jumps else GROWS
-        finding.advice = " ".join(filter(None, (finding.advice, said)))
+def _with_series(finding: Finding, series: Series) -> Finding:
+    trend = trend_of(series.cost_s, series.number, series.stands_for)
+    return _with_trend(finding, series, trend) if trend is not None else finding
+
+
+def _with_trend(finding: Finding, series: Series, trend: Trend) -> Finding:
+    known = _over_steps(series, trend)
+    finding = replace(finding, evidence=replace(finding.evidence, over_steps=known))
+    if not trend.rises or trend.shape is Shape.UNCLEAR or series.cost == "idle":
+        return finding
+    said = BEGAN.format(step=known.from_step) if trend.shape is Shape.JUMP else GROWS
+    return replace(finding, advice=finding.advised(said))
+
+
+def _over_steps(series: Series, trend: Trend) -> OverSteps:
+    number, jumps, is_clear = series.number, trend.shape is Shape.JUMP, trend.shape is not Shape.UNCLEAR
+    stands_for, size = round(float(series.stands_for.sum())), -(-len(number) // DRAWN)
+    return OverSteps(
+        shape=trend.shape.value,
+        cost=series.cost,
+        before_s=trend.before_s,
+        after_s=trend.after_s,
+        first_step=int(number[trend.first]),
+        last_step=int(number[trend.last]),
+        steps=trend.paid,
+        of=len(number),
+        stands_for=stands_for if stands_for != len(number) else None,
+        from_step=int(number[trend.jump]) if jumps else None,
+        per_step_s=trend.per_step_s if is_clear and not jumps else None,
+        so_far_s=float((series.cost_s * series.stands_for).sum()) if is_clear else None,
+        next_s=trend.next_s if is_clear else None,
+        series_s=means(series.cost_s, size).tolist(),
+        series_steps=number[::size].tolist(),
+    )
 
 
 def _some(ranks: IntArray) -> IntArray:

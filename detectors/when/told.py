@@ -3,15 +3,19 @@ data."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.evidence import InSteps, Loading, LostByPhase
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.paths import reaching_entries
 from scalana.detectors.when.burst_work import BurstWork
 from scalana.detectors.when.regions import RegionTime
-from scalana.detectors.when.step_costs import CostByStep, tell_trend
+from scalana.detectors.when.step_costs import CostByStep, with_trend
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
@@ -27,9 +31,11 @@ NEARLY_ALL = 0.9
 """Part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all."""
 
 
-def tell_steps(findings: list[Finding], table: BlameTable, waits: WaitStates, steps: Steps, timeline: Timeline) -> None:
-    """Add to the evidence of every finding of waiting how much of it is lost in start-up, steady state and end, in
-    which steps, and how that changes over them (:func:`tell_trend`).
+def with_steps(
+    findings: Sequence[Finding], table: BlameTable, waits: WaitStates, steps: Steps, timeline: Timeline
+) -> list[Finding]:
+    """Findings of waiting with how much of it is lost in start-up, steady state and end, in which steps, and how that
+    changes over them (:func:`with_trend`).
 
     A wait is lost where it ends. Of waits of one kind (a group of the blame table) as large a part is a finding's in
     every step.
@@ -46,44 +52,43 @@ def tell_steps(findings: list[Finding], table: BlameTable, waits: WaitStates, st
     early = released <= start[steady][0][rank]
     late = released > end[-1][rank]
     group, wait_s = table.groups.group_of_call[waiting], waits.all_s(timeline)[waiting]
-    for finding in findings:
-        if finding.entries is None:
-            continue
-        part = np.append(reaching_entries(finding.entries, table)[1], 0.0)  # the last for no group
+    inside = ~early & (step >= steps.warm_up)
+
+    def with_them(finding: Finding, entries: IntArray) -> Finding:
+        part = np.append(reaching_entries(entries, table)[1], 0.0)  # the last for no group
         lost_s = wait_s * part[group]
         total_s = max(float(lost_s.sum()), 1e-300)
-        phases = [float(lost_s[rows].sum()) for rows in (early, ~early & ~late, late)]
-        finding.evidence["lost_by_phase"] = {
-            name: finding.lost_s * phase / total_s
-            for name, phase in zip(("startup_s", "steady_s", "end_s"), phases, strict=True)
-        }
-        inside = ~early & (step >= steps.warm_up)
+        phases = (float(lost_s[rows].sum()) for rows in (early, ~early & ~late, late))
+        phase = LostByPhase(*(finding.lost_s * seconds / total_s for seconds in phases))
         by_step = weighted_count(step[inside], lost_s[inside], len(steps))[steady]
-        if float(by_step.sum()) > 0.0:
-            finding.evidence["in_steps"] = _in_steps(by_step, steps.number[steady])
-            tell_trend(finding, by_step, costs)
+        if float(by_step.sum()) <= 0.0:
+            return replace(finding, evidence=replace(finding.evidence, lost_by_phase=phase))
+        numbers = _in_steps(by_step, steps.number[steady])
+        evidence = replace(finding.evidence, lost_by_phase=phase, in_steps=numbers)
+        return with_trend(replace(finding, evidence=evidence), by_step, costs)
+
+    return [with_them(finding, finding.entries) if finding.entries is not None else finding for finding in findings]
 
 
-def _in_steps(lost_s: FloatArray, number: IntArray) -> dict[str, object]:
+def _in_steps(lost_s: FloatArray, number: IntArray) -> InSteps:
     """In how many steps most is lost, of how many, and in which if these are few."""
     order = np.argsort(-lost_s, kind="stable")
     reached = np.cumsum(lost_s[order])
     needed = int(np.searchsorted(reached, NEARLY_ALL * reached[-1])) + 1
-    told: dict[str, object] = {"steps": needed, "of": len(lost_s)}
-    if needed <= FEW and needed < NEARLY_ALL * len(lost_s):
-        told["numbers"] = sorted(number[order[:needed]].tolist())
-    return told
+    few = needed <= FEW and needed < NEARLY_ALL * len(lost_s)
+    return InSteps(needed, len(lost_s), sorted(number[order[:needed]].tolist()) if few else None)
 
 
-def tell_regions(
-    findings: list[Finding], table: BlameTable, regions: list[RegionTime], timeline: Timeline, psg: PSG
-) -> None:
-    """Add to the evidence of every finding the region that its place lies in, its nested names joined by slashes.
+def with_regions(
+    findings: Sequence[Finding], table: BlameTable, regions: list[RegionTime], timeline: Timeline, psg: PSG
+) -> list[Finding]:
+    """Findings with the region that their place lies in, its nested names joined by slashes.
 
     The structure says so where the region stands around the place in the source. Else time does: what is worked at the
     place between two calls must lie in the region for the most part, however the work is arranged between them.
     """
     edges: tuple[FloatArray, FloatArray] | None = None
+    result = []
     for finding in findings:
         named = _region_around(finding.vertex, psg)
         inside = [region for region in regions if region.path[-1] == named]
@@ -92,36 +97,36 @@ def tell_regions(
             inside = _certain(finding, table, regions, timeline, edges)
         if inside:  # the innermost; of several such the one in which most time is spent
             best = max(inside, key=lambda region: (len(region.path), float(region.seconds.sum())))
-            finding.evidence["region"] = "/".join(best.path)
+            finding = replace(finding, evidence=replace(finding.evidence, region="/".join(best.path)))
+        result.append(finding)
+    return result
 
 
-def tell_loading(findings: list[Finding], table: BlameTable, spans: Spans, timeline: Timeline) -> None:
-    """Add to the evidence of every finding whose work lies in waiting for data that it does, of which loader it is, and
-    to its advice what loaders offer."""
+def with_loading(findings: Sequence[Finding], table: BlameTable, spans: Spans, timeline: Timeline) -> list[Finding]:
+    """Findings whose work lies in waiting for data with the loader that this is, and what loaders offer."""
     rows = spans.rows("data")
     rank = spans.rank[rows]
     rows = rows[(rank >= 0) & (rank < timeline.ranks)]
     if not len(rows):
-        return
+        return list(findings)
     loading = Periods.joined(spans.rank[rows], spans.start_s(rows), spans.end_s(rows), timeline.ranks)
     workers, data_set = spans.integers("workers")[rows], spans.texts("dataset")[rows]
     edges = gap_edges(timeline)
-    for finding in findings:
-        if finding.entries is None:
-            continue
-        work = BurstWork.of(finding, table, timeline, edges)
-        if not work.lies_in(loading):
-            continue
+
+    def loads(finding: Finding) -> bool:
+        return finding.entries is not None and BurstWork.of(finding, table, timeline, edges).lies_in(loading)
+
+    def with_it(finding: Finding) -> Finding:
         here = np.isin(spans.rank[rows], finding.ranks)
         longest = int(np.where(here, spans.end_s(rows) - spans.start_s(rows), -1.0).argmax())
-        evidence: dict[str, object] = {}
-        if workers[longest] >= 0:
-            evidence["workers"] = int(workers[longest])
-        if data_set[longest] >= 0:
-            evidence["dataset"] = spans.names[int(data_set[longest])]
-        finding.evidence["loading"] = evidence
-        if workers[longest] >= 0:
-            finding.advice = " ".join(filter(None, (finding.advice, _LOADING[bool(workers[longest])])))
+        found = Loading(
+            workers=int(workers[longest]) if workers[longest] >= 0 else None,
+            dataset=spans.names[int(data_set[longest])] if data_set[longest] >= 0 else None,
+        )
+        advice = finding.advice if found.workers is None else finding.advised(_LOADING[bool(found.workers)])
+        return replace(finding, evidence=replace(finding.evidence, loading=found), advice=advice)
+
+    return [with_it(finding) if loads(finding) else finding for finding in findings]
 
 
 _LOADING = {

@@ -41,7 +41,6 @@ from scalana.runtime.remote import part
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
 _SUBMIT, _TAKE, _REPLY, _RESULT, _PUT, _GET, _BLOCKED_PUT, _NEXT_BATCH, _TEST = (
     BY_NAME[name].code
@@ -49,6 +48,8 @@ _SUBMIT, _TAKE, _REPLY, _RESULT, _PUT, _GET, _BLOCKED_PUT, _NEXT_BATCH, _TEST = 
 )
 _BLOCKING, _POST = 1, 2
 """Flags of events."""
+_POSTS = (_SUBMIT, _PUT)
+"""Operations that nobody is held up by."""
 _LARGEST = (1 << 63) - 1
 _FLUSH_NS = 20_000_000
 _SHORT_NS = 100_000
@@ -89,9 +90,7 @@ def submit(call: int, nbytes: int = 0) -> None:
 
 def submitted(call: int, at: tuple[int, int], takes_part: bool = True) -> None:
     """It has done so at a moment that :func:`moment` told; ``takes_part``: and takes part in the run by that."""
-    core = session.core
-    if core is not None:
-        _event(core, _SUBMIT, call, _POST, at, at, takes_part=takes_part)
+    _event(_SUBMIT, call, (at, at), takes_part=takes_part)
 
 
 def reply(call: int, nbytes: int = 0, rests: bool = True, takes_part: bool = True) -> None:
@@ -115,9 +114,7 @@ def put(message_id: int, nbytes: int = 0) -> None:
 
 def was_put(message_id: int, nbytes: int, at: tuple[int, int]) -> None:
     """It was, at a moment that :func:`moment` told."""
-    core = session.core
-    if core is not None:
-        _event(core, _PUT, message_id, _POST, at, at, nbytes=nbytes)
+    _event(_PUT, message_id, (at, at), nbytes=nbytes)
 
 
 def idle(closed: int = 0) -> int:
@@ -146,7 +143,7 @@ def took(call: int, *others: int, takes_part: bool = True) -> None:
             since = getattr(_idle, "since", None) or now
             _idle.since = None  # what it submits and waits for now is no part of being idle
             for one in (call, *others):
-                _event(core, _TAKE, one, _BLOCKING, since, now, takes_part=takes_part)
+                _event(_TAKE, one, (since, now), takes_part=takes_part)
 
 
 def started(call: int, at: tuple[int, int]) -> None:
@@ -161,9 +158,7 @@ def began(call: int, name: str) -> None:
 
 def begun(call: int) -> None:
     """This process began because a call was to be done, if that had been handed over by then."""
-    core = session.core
-    if core is not None:
-        _event(core, _TAKE, call, _BLOCKING, session.began_at, session.began_at)
+    _event(_TAKE, call, (session.began_at, session.began_at))
 
 
 def ended(call: int) -> None:
@@ -220,11 +215,11 @@ def got_by_asking(handle: int, began: tuple[int, int] | None, *ids: int) -> None
         got(handle, *ids)
         return
     _end(handle, ())
-    since, now, core = _asking.since, moment(), session.core
+    since, now = _asking.since, moment()
     _asking.since = None
-    if core is not None and now is not None:
+    if now is not None:
         for one in ids:
-            _event(core, _RESULT, one, _BLOCKING, since, now)
+            _event(_RESULT, one, (since, now))
 
 
 def _asks_again(at: tuple[int, int]) -> bool:
@@ -235,9 +230,7 @@ def _asks_again(at: tuple[int, int]) -> bool:
 def waited(call: int, since: tuple[int, int], until: tuple[int, int], path: int = 0, server: int = 0) -> None:
     """This thread has waited for a result, from and to moments that :func:`moment` told; ``path`` leads to where it did
     (:func:`own_path`), if that is not here; ``server`` is as for :func:`wait`."""
-    core = session.core
-    if core is not None:
-        _event(core, _RESULT, call, _BLOCKING, since, until, path, tag=server, takes_part=not server)
+    _event(_RESULT, call, (since, until), path, tag=server, takes_part=not server)
 
 
 def expect(closed: int = 0) -> int:
@@ -267,16 +260,15 @@ def expect_data() -> int:
 
 def gave_room(queue_id: int, at: tuple[int, int] | None) -> None:
     """This thread took something out of a queue that was full, at a moment that :func:`moment` told."""
-    core = session.core
-    if core is not None and at is not None:
-        _event(core, _PUT, queue_id, _POST, at, at)
+    if at is not None:
+        _event(_PUT, queue_id, (at, at))
 
 
 def blocked(queue_id: int, since: tuple[int, int] | None) -> None:
     """This thread has waited until now for room in a queue."""
-    core, now = session.core, moment()
-    if core is not None and since is not None and now is not None and now[0] - since[0] >= _SHORT_NS:
-        _event(core, _BLOCKED_PUT, queue_id, _BLOCKING, since, now)
+    now = moment()
+    if since is not None and now is not None and now[0] - since[0] >= _SHORT_NS:
+        _event(_BLOCKED_PUT, queue_id, (since, now))
 
 
 def expected(
@@ -290,10 +282,9 @@ def expected(
     ``path`` leads to where it did, if that is not here; ``in_vain``: the message had not been put by then, though
     others of the same id may have been.
     """
-    core = session.core
-    if core is not None:
+    if session.core is not None:
         for since, until in times:
-            _event(core, _GET, message_id, _BLOCKING, since, until, path, tag=IN_VAIN if in_vain else 0)
+            _event(_GET, message_id, (since, until), path, tag=IN_VAIN if in_vain else 0)
 
 
 def moment() -> tuple[int, int] | None:
@@ -371,21 +362,23 @@ def _end(handle: int, ids: tuple[int, ...]) -> None:
 
 
 def _event(
-    core: Any,
     operation: int,
     call: int,
-    flags: int,
-    begin: tuple[int, int],
-    end: tuple[int, int],
+    times: tuple[tuple[int, int], tuple[int, int]],
     path: int = 0,
     nbytes: int = 0,
     tag: int = 0,
     takes_part: bool = True,
 ) -> None:
+    core = session.core
+    if core is None:
+        return
     _asking.since = None
     try:
         if takes_part and part.member_of[0] != session.record_path:
             part.take()
+        begin, end = times
+        flags = _POST if operation in _POSTS else _BLOCKING
         at = (begin[0], end[0], begin[1], max(end[1] - begin[1], 0))
         core.event_at(operation, 0, call, -1, tag, nbytes, flags, 0, *at, *((path,) if path else ()))
     except Exception as failure:

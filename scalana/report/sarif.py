@@ -6,7 +6,6 @@ import hashlib
 import json
 import linecache
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,10 +86,10 @@ def _result(finding: Finding, rule: int, run: RunInfo) -> dict[str, Any]:
             "saving_s": plain(finding.saving_s),
         },
     }
-    leaf = finding.evidence.get("leaf")
-    if isinstance(leaf, Mapping):
-        inside = _location(str(leaf["file"]), int(leaf["line"]), int(leaf["line"]), run.cwd)
-        result["relatedLocations"] = [{**inside, "message": {"text": f"The time is spent in {leaf['function']}"}}]
+    leaf = finding.evidence.leaf
+    if leaf is not None:
+        inside = _location(leaf.file, leaf.line, leaf.line, run.cwd)
+        result["relatedLocations"] = [{**inside, "message": {"text": f"The time is spent in {leaf.function}"}}]
     if finding.path:
         steps = [_step(hop, run) for hop in finding.path]
         result["codeFlows"] = [

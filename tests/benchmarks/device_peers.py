@@ -86,7 +86,7 @@ def ours(files: dict[int, str], most: int = 1) -> tuple[list[int], str]:
         findings = scalana.analyze(f"{folder}/run").findings[:most]
     told = []
     for one in findings:
-        why = one.evidence.get("cause") or one.evidence.get("slower") or one.function
+        why = one.evidence.as_dict().get("cause") or one.evidence.as_dict().get("slower") or one.function
         told.append(f"rank {', '.join(map(str, one.ranks))}: {one.kind}, {why}, saves {one.saving_s * 1e3:.1f} ms")
     return [rank for one in findings for rank in one.ranks], "; ".join(told) or "nothing"
 

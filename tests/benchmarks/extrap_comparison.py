@@ -74,7 +74,11 @@ def recorded(runs: Path) -> dict[str, tuple[str, list[int], list[float]]]:
     for name, found in sorted(sizes.items()):
         if len(found) >= 4:
             top = scalana.scaling([runs / f"{name}-{ranks}" for ranks in sorted(found)]).findings[0]
-            result[name] = f"{Path(top.file).name}:{top.line}", top.evidence["sizes"], top.evidence["seconds"]
+            result[name] = (
+                f"{Path(top.file).name}:{top.line}",
+                top.evidence.as_dict()["sizes"],
+                top.evidence.as_dict()["seconds"],
+            )
     return result
 
 

@@ -42,8 +42,8 @@ def run(tmp_path: Path) -> Path:
 
 def test_the_name_alone_tells_the_operators(run: Path) -> None:
     (finding,) = scalana.analyze(run).findings
-    assert (finding.kind, finding.ranks, finding.evidence["kernel"]) == ("device-late", [1], KERNEL)
-    told = finding.evidence["compiled"]
+    assert (finding.kind, finding.ranks, finding.evidence.as_dict()["kernel"]) == ("device-late", [1], KERNEL)
+    told = finding.evidence.as_dict()["compiled"]
     assert (told["operators"], told["line"], told["known_by"]) == (["gelu_sin"], 0, "name")
     assert in_compiled(finding) == f"This code is compiled: {KERNEL}, made of gelu_sin."
 
@@ -55,10 +55,10 @@ def test_a_kernel_that_is_known_has_its_line_and_operators(run: Path) -> None:
     record = min((run / "records").glob("*.rec"))
     Path(models_file(str(record))).write_text(json.dumps(told))
     (finding,) = scalana.analyze(run).findings
-    compiled = finding.evidence["compiled"]
+    compiled = finding.evidence.as_dict()["compiled"]
     assert (compiled["file"], compiled["line"], compiled["operators"]) == ("/job/net.py", 9, ["sin"])
     assert compiled["fused_with"] == [{"operator": "gelu", "file": "/job/net.py", "line": 7}]
-    assert (finding.where["module"], finding.where["direction"]) == ("smooth", "forward")
+    assert (finding.where.module, finding.where.direction) == ("smooth", "forward")
     assert in_compiled(finding) == (
         f"This code is compiled, in the forward of module smooth (Smooth): {KERNEL}, made of sin, mostly from "
         "net.py:9; fused with gelu of net.py:7."
@@ -68,4 +68,4 @@ def test_a_kernel_that_is_known_has_its_line_and_operators(run: Path) -> None:
 def test_other_kernels_are_not_said_to_be_compiled(tmp_path: Path) -> None:
     import_traces([str(JOB.write(tmp_path / "traces"))], str(tmp_path / "run"), str(tmp_path))
     (finding,) = scalana.analyze(tmp_path / "run").findings
-    assert "compiled" not in finding.evidence and in_compiled(finding) == ""
+    assert "compiled" not in finding.evidence.as_dict() and in_compiled(finding) == ""

@@ -38,8 +38,8 @@ def test_the_rank_that_did_not_come_is_named(as_json, tmp_path):
     report = run_of(job.write(tmp_path / "dumps", as_json), tmp_path)
     (finding,) = report.findings
     assert (finding.kind, finding.ranks, finding.file, finding.line) == ("hang", [2], job.program, 31)
-    assert finding.evidence["waiting_ranks"] == [0, 1, 3]
-    assert finding.evidence["sequence"] == job.steps
+    assert finding.evidence.as_dict()["waiting_ranks"] == [0, 1, 3]
+    assert finding.evidence.as_dict()["sequence"] == job.steps
     symptom = finding.path[0]
     assert (symptom.operation, symptom.line) == ("allreduce", 31)
 

@@ -57,17 +57,17 @@ def lines(folder: Path) -> dict[int, set[str]]:
 def wrong(folder: Path, longer_s: float) -> list[str]:
     """What the report of one recording has wrong."""
     report = scalana.analyze(folder)
-    told = [(one.line, one.ranks, one.lost_s, one.evidence.get("compiled")) for one in report.findings]
+    told = [(one.line, one.ranks, one.lost_s, one.evidence.as_dict().get("compiled")) for one in report.findings]
     if not report.findings:
         return ["nothing found"]
     first = report.findings[0]
-    compiled = first.evidence.get("compiled")
+    compiled = first.evidence.as_dict().get("compiled")
     if (first.line, first.ranks) != (line_of("smoothed"), [1]) or not isinstance(compiled, dict):
         return [f"{told}"]
     found = []
     if (compiled["module"], compiled["module_class"]) != ("smooth", "Smooth"):
         found.append(f"module: {compiled}")
-    if not {"tanh", "sin", "mul"} & set(compiled["operators"]) or "compiling" in first.evidence:
+    if not {"tanh", "sin", "mul"} & set(compiled["operators"]) or "compiling" in first.evidence.as_dict():
         found.append(f"operators: {compiled}")
     if first.lost_s != pytest.approx(longer_s, rel=WITHIN):
         found.append(f"{first.lost_s:.3f} s, measured {longer_s:.3f} s")

@@ -30,7 +30,7 @@ def test_a_history_that_grows_is_told(tmp_path: Path) -> None:
     report = scalana.analyze(tmp_path / "run")
     first = report.findings[0]
     marked = 1 + next(at for at, text in enumerate(PROGRAM.read_text().splitlines()) if text.endswith("# written"))
-    told = first.evidence["over_steps"]
+    told = first.evidence.as_dict()["over_steps"]
     assert (first.line, first.ranks, told["shape"], told["cost"]) == (marked, [1], "line", "work")
     assert told["of"] == told["steps"] == told["last_step"] - told["first_step"] + 1 >= len(took_s) - 5
     took_s = took_s[-told["of"] :]

@@ -45,7 +45,7 @@ def test_the_slow_line_of_a_server_is_named_with_its_seconds(
         assert not [warning for warning in analysis.ppg.run.warnings if "record" in warning]
         assert not len(analysis.ppg.servers)
         here = Path(finding.file).name, finding.line, names.many(finding.ranks)
-        told = finding.evidence.get("seconds_here")
+        told = finding.evidence.as_dict().get("seconds_here")
         if here == (PROGRAM.name, line_of(PROGRAM, comment), "the server") and isinstance(told, float):
             if abs(told / slept_s - 1.0) <= 0.15 and finding.lost_s >= 0.85 * waiters * slept_s:
                 return
@@ -78,7 +78,7 @@ def test_a_server_without_a_record_is_told_by_its_name(tmp_path: Path) -> None:
         finding = analysis.findings[0]
         assert not [warning for warning in analysis.ppg.run.warnings if "without a record here" in warning]
         here = Path(finding.file).name, finding.line
-        known = finding.evidence.get("servers")
+        known = finding.evidence.as_dict().get("servers")
         if here == (PROGRAM.name, line_of(PROGRAM, "asks")) and isinstance(known, dict):
             ((name, seconds),) = known.items()
             assert name.startswith("127.0.0.1:") and name in asking(finding)

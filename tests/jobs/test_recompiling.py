@@ -27,14 +27,18 @@ def wrong(folder: Path) -> list[str]:
     report = scalana.analyze(folder)
     line = 1 + next(at for at, text in enumerate(PROGRAM.read_text().splitlines()) if text.endswith("# compiled"))
     first = report.findings[0]
-    told = first.evidence.get("compiling")
+    told = first.evidence.as_dict().get("compiling")
     if (first.line, first.ranks) != (line, [1]) or not isinstance(told, dict):
-        return [f"{(one.line, one.ranks, one.lost_s, one.evidence.get('compiling'))}" for one in report.findings]
+        return [
+            f"{(one.line, one.ranks, one.lost_s, one.evidence.as_dict().get('compiling'))}" for one in report.findings
+        ]
     found = []
     if (told["compilations"], told["again"], told["compilations_others"]) != (STEPS, STEPS, 0):
         found.append(f"compilations: {told}")
-    if told["seconds"] > first.evidence["seconds_here"] * (1 + WITHIN):  # without what is compiled in another line
-        found.append(f"{told['seconds']:.3f} s of {first.evidence['seconds_here']:.3f} s")
+    if told["seconds"] > first.evidence.as_dict()["seconds_here"] * (
+        1 + WITHIN
+    ):  # without what is compiled in another line
+        found.append(f"{told['seconds']:.3f} s of {first.evidence.as_dict()['seconds_here']:.3f} s")
     if first.lost_s != pytest.approx(planted_s, rel=WITHIN):
         found.append(f"{first.lost_s:.3f} s, measured {planted_s:.3f} s")
     if "torch.compile" not in report.to_text() or "mark_dynamic" not in first.advice:

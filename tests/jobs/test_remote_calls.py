@@ -90,7 +90,7 @@ def test_what_a_pool_saves_is_what_comes_out(
         after_s = float(jobs.run([sys.executable, PROGRAM, *mended]).stdout)
         finding = analysis.findings[0]
         assert finding.kind == kind
-        pool = finding.evidence.get("pool")
+        pool = finding.evidence.as_dict().get("pool")
         saving_s = finding.saving_s if kind == "slow-worker" else float(pool["longest_first_s"])  # type: ignore[index]
         if kind != "slow-worker":
             assert "the longest first" in finding.advice

@@ -124,7 +124,7 @@ def test_what_is_slow_is_told_by_line_and_process(synchronous: Job) -> None:
     ((kind, names, finding),) = synchronous.at("slow learner")
     assert (kind, names) == ("rl-slow-hardware", ["Learner 1"])
     assert finding.saving_s == pytest.approx(synchronous.slept_s("learner"), rel=0.25)
-    assert "this line, which the others hardly run" in str(finding.evidence["recurrence"])
+    assert "this line, which the others hardly run" in str(finding.evidence.as_dict()["recurrence"])
 
 
 @pytest.mark.measured

@@ -62,7 +62,7 @@ def test_a_cause_in_a_model_of_a_library(cause: Cause, found: tuple[list[Finding
     told = [(one.line, one.ranks, one.where) for one in findings]
     assert here, told
     assert all(one.file.endswith(PROGRAM.name) and one.ranks == [RANK] for one in here), told
-    assert all(str(one.where.get("module", "")).startswith(cause.module) for one in here), told
+    assert all(str(one.where.module).startswith(cause.module) for one in here), told
     assert sum(one.saving_s for one in here) > AT_LEAST * measured_s[cause.name]
 
 

@@ -48,18 +48,18 @@ def wrong(folder: Path) -> list[str]:
     source = PROGRAM.read_text(encoding="utf-8").splitlines()
     found = []
     for cause in CAUSES:
-        here = [one for one in findings if one.where.get("module") == cause.module and one.ranks == [cause.rank]]
+        here = [one for one in findings if one.where.module == cause.module and one.ranks == [cause.rank]]
         lost_s = sum(one.lost_s for one in here)
         if not here:
             found.append(f"{cause.name}: {[(one.line, one.ranks, one.where) for one in findings]}")
             continue
         where, line = here[0].where, here[0].line
-        if (where["module_class"], where["direction"]) != (cause.kind, "forward"):
+        if (where.module_class, where.direction) != (cause.kind, "forward"):
             found.append(f"{cause.name}: {where}")
         if cause.operators and f"# {cause.name}" not in source[line - 1]:
             found.append(f"{cause.name}: line {line}")
-        if any(name not in str(where.get("operator")) for name in cause.operators):
-            found.append(f"{cause.name}: operator {where.get('operator')}")
+        if any(name not in str(where.operator) for name in cause.operators):
+            found.append(f"{cause.name}: operator {where.operator}")
         if lost_s != pytest.approx(planted[cause.name], rel=WITHIN):
             found.append(f"{cause.name}: {lost_s:.3f} s, planted {planted[cause.name]:.3f} s")
     return found

@@ -61,7 +61,7 @@ def test_who_waits_in_nccl(tmp_path):
     assert np.median(mine[0]) > 2 * np.median(mine[1])
     finding = next(one for one in report.findings if one.kind == "device-late")
     assert finding.ranks == [1]
-    scale = finding.evidence["steps"] / finding.evidence["marked_steps"]
+    scale = finding.evidence.as_dict()["steps"] / finding.evidence.as_dict()["marked_steps"]
     assert finding.lost_s == pytest.approx((mine[0] - mine[1]).sum() * scale, rel=0.1)
 
 

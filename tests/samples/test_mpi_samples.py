@@ -129,7 +129,7 @@ def compare(outcome: Outcome, name: str, fault: dict[str, Any], ranks: int, plan
     outcome.near("lost", found.lost_s, planted_s * (ranks - 1))
     outcome.near("saving", found.saving_s, planted_s)
     if fault["kind"] == "sleep":
-        outcome.holds("a sleep is not on the CPU", found.evidence["cpu_share"] < OFF_CPU)
+        outcome.holds("a sleep is not on the CPU", found.evidence.as_dict()["cpu_share"] < OFF_CPU)
         outcome.equal("kind", found.kind, "late-ranks")
         says_so = "off the CPU" in found.advice or "sleeps here" in found.advice
         outcome.holds(f"the advice says so: {found.advice}", says_so)

@@ -48,7 +48,11 @@ def check(path: Path, cases: tuple[str, ...], findings: list[Finding]) -> None:
     assert set(cases) <= set(planted(path))
     assert wrong(path, cases, findings) == []
     assert [f"{f.line} {f.function}" for f in findings if f.function in LEAVES] == []
-    shown = {str(f.evidence["leaf"]["function"]) for f in findings if isinstance(f.evidence.get("leaf"), dict)}
+    shown = {
+        str(f.evidence.as_dict()["leaf"]["function"])
+        for f in findings
+        if isinstance(f.evidence.as_dict().get("leaf"), dict)
+    }
     assert shown and shown <= LEAVES
 
 

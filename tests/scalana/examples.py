@@ -11,6 +11,7 @@ from scalana.detectors.account import TimeSplit
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.evidence import Evidence, PlaceTime
 from scalana.detectors.finding import Finding, Hop
 from scalana.graphs.metrics import METRICS
 from scalana.graphs.ppg import PPG
@@ -97,14 +98,11 @@ def late_rank(folder: Path) -> Analysis:
             Hop(0, str(file), SYMPTOM_LINE, "main", "comm", "allreduce", 18.0, 3),
             Hop(2, str(file), LATE_LINE, "augment", "loop", "", 0.0),
         ],
-        evidence={
-            "seconds_here": np.float64(9.0),
-            "seconds_others": 3.0,
-            "ratio": 3.0,
-            "callers": [f"{file}:17 main", f"{folder}/bench.py:4 warm_up"],
-            "by_rank": np.array([3.0, 3.0, 9.0, 3.0]),
-            "unknown": float("nan"),
-        },
+        evidence=Evidence(
+            place=PlaceTime(seconds_here=np.float64(9.0), seconds_others=3.0, ratio=3.0),
+            callers=[f"{file}:17 main", f"{folder}/bench.py:4 warm_up"],
+            programs_share=float("nan"),
+        ),
         advice="Rank 2 gets larger batches here than the others: balance what the loader hands out.",
     )
     return Analysis(

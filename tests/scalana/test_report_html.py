@@ -14,6 +14,7 @@ from scalana.detectors.account import TimeSplit
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.time_split import split_by_rank
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.evidence import Evidence, Leaf, OpenOperation, OverSteps
 from scalana.graphs.timeline import Locations, OwnWork
 from scalana.report import names
 from scalana.report.findings import sentences
@@ -60,11 +61,11 @@ def test_the_verdict_comes_first_and_says_what_the_text_says(tmp_path: Path) -> 
 
 def test_a_cost_that_grows_is_drawn(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
-    drawn = {"series_s": [0.001, 0.002, 0.004], "series_steps": [7, 9, 11]}
-    analysis.findings[0].evidence["over_steps"] = {
-        "shape": "line", "cost": "work", "before_s": 0.001, "after_s": 0.004, "first_step": 7, "last_step": 10,
-        "steps": 4, "of": 5, "per_step_s": 0.001, "so_far_s": 0.01, "next_s": 0.02, **drawn,
-    }  # fmt: skip
+    known = OverSteps(
+        shape="line", cost="work", before_s=0.001, after_s=0.004, first_step=7, last_step=10, steps=4, of=5,
+        per_step_s=0.001, so_far_s=0.01, next_s=0.02, series_s=[0.001, 0.002, 0.004], series_steps=[7, 9, 11],
+    )  # fmt: skip
+    analysis.findings = [replace(analysis.findings[0], evidence=Evidence(over_steps=known))]
     seen = whole(page.render(analysis))
     assert "from step 7 on, on average: 1.0 ms" in seen.text and "from step 11 on, on average: 4.0 ms" in seen.text
     assert "step 11 on" in seen.text.replace("from step 11 on", "")  # the axis ends with the last column
@@ -88,14 +89,16 @@ def test_nothing_of_a_run_becomes_markup(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
     run, finding = analysis.ppg.run, analysis.findings[0]
     run.command, run.warnings, run.host_of_rank = ["run", hostile], [hostile], [hostile] * 4
-    finding.function = finding.advice = hostile
-    finding.file = f"/{hostile}.py"
-    finding.path[0].function = finding.path[0].operation = hostile
-    finding.evidence |= {
-        "callers": [hostile],
-        hostile: hostile,
-        "leaf": {"file": hostile, "line": 1, "function": hostile, "calls": 2},
-    }
+    analysis.findings = [
+        replace(
+            finding,
+            function=hostile,
+            advice=hostile,
+            file=f"/{hostile}.py",
+            path=[replace(finding.path[0], function=hostile, operation=hostile), *finding.path[1:]],
+            evidence=Evidence(callers=[hostile], region=hostile, leaf=Leaf(hostile, 1, hostile, 2)),
+        )
+    ]
     for vertex in analysis.ppg.psg.vertices:
         vertex.place = replace(vertex.place, name=hostile)
     text = page.render(analysis)
@@ -159,7 +162,6 @@ def test_of_many_ranks_and_findings_the_page_stays_small(tmp_path: Path) -> None
         own=OwnWork(numbers, np.zeros(many, np.int64), seconds, seconds, np.zeros(many), numbers),
     )
     analysis.waits = WaitStates(nothing, nothing, nothing)
-    finding.evidence["by_rank"] = seconds
     analysis.findings = [replace(finding, ranks=[5 * number], lost_s=200.0 - number) for number in range(200)]
     seen = whole(page.render(analysis))
     assert "160 smaller causes, with" in seen.text and "rank 55 " in seen.text
@@ -169,9 +171,10 @@ def test_of_many_ranks_and_findings_the_page_stays_small(tmp_path: Path) -> None
 
 def test_a_long_list_of_evidence_is_cut(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
-    analysis.findings[0].evidence["by_rank"] = np.arange(1024.0)
+    call = OpenOperation(list(range(1024)), "allreduce", 3)
+    analysis.findings = [replace(analysis.findings[0], evidence=Evidence(hang=call))]
     text = whole(page.render(analysis)).text
-    assert "10.0, 11.0 ... 1012 more" in text and "12.0" not in text
+    assert "10, 11 ... 1012 more" in text and "11, 12" not in text
 
 
 def test_command_writes_a_page(tmp_path: Path) -> None:

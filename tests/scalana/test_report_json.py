@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 
+from scalana.detectors.evidence import Leaf
 from scalana.report import json as json_report
 from scalana.report import sarif
 from scalana.report.data import document
@@ -74,8 +76,7 @@ def test_communication_of_every_rank_that_has_a_record(tmp_path: Path, schema: d
 
 def test_largest_loss_first_and_each_warning_once(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
-    smaller = late_rank(tmp_path).findings[0]
-    smaller.lost_s, smaller.kind = 1.0, "serial"
+    smaller = replace(late_rank(tmp_path).findings[0], lost_s=1.0, kind="serial")
     analysis.findings.insert(0, smaller)
     analysis.warnings.extend(analysis.ppg.run.warnings)
     report = document(analysis)
@@ -126,7 +127,9 @@ def test_the_leaf_is_relative_evidence_and_a_related_location(tmp_path: Path) ->
     analysis = late_rank(tmp_path)
     before = json.loads(sarif.render(analysis))["runs"][0]["results"][0]
     leaf = {"file": str(tmp_path / "clock.py"), "line": 12, "function": "pause", "calls": 3}
-    analysis.findings[0].evidence["leaf"] = leaf
+    finding = analysis.findings[0]
+    inside = Leaf(str(tmp_path / "clock.py"), 12, "pause", 3)
+    analysis.findings = [replace(finding, evidence=replace(finding.evidence, leaf=inside))]
     (finding,) = json.loads(json_report.render(analysis))["findings"]
     assert finding["evidence"]["leaf"] == {**leaf, "file": "clock.py"}
     result = json.loads(sarif.render(analysis))["runs"][0]["results"][0]

@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scalana.detectors.evidence import Evidence, Leaf
 from scalana.report import names, text
 from scalana.report.findings.claims import claim
 from scalana.report.findings.sentences import cost
 from scalana.report.findings.source import excerpt
+from tests.known import evidence
 from tests.scalana.examples import LATE_LINE, balanced, late_rank
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -45,7 +47,8 @@ def test_warnings_of_the_run_and_of_the_analysis(tmp_path: Path) -> None:
 def test_fits_the_width_and_colour_changes_nothing_else(tmp_path: Path, width: int) -> None:
     analysis = late_rank(tmp_path)
     analysis.ppg.run.command = ["python", "x" * 300]
-    analysis.findings[0].function = "Model.forward.<locals>." + "very_long_name" * 8
+    long = "Model.forward.<locals>." + "very_long_name" * 8
+    analysis.findings = [replace(analysis.findings[0], function=long)]
     analysis.warnings.append("long " * 60)
     plain = text.render(analysis, width=width)
     assert max(map(len, plain.splitlines())) <= width
@@ -114,8 +117,8 @@ def test_small_findings_are_counted(tmp_path: Path) -> None:
 
 def test_hidden_delay_saves_nothing(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
-    analysis.findings[0].saving_s = 0.0
-    assert "would not shorten the run" in cost(analysis.findings[0], analysis.ppg.run)
+    finding = replace(analysis.findings[0], saving_s=0.0)
+    assert "would not shorten the run" in cost(finding, analysis.ppg.run)
 
 
 @pytest.mark.parametrize(
@@ -132,9 +135,9 @@ def test_a_cause_that_has_a_core_may_save_more(
     tmp_path: Path, cpu: float, core_wait: float, cores: int, frees: bool
 ) -> None:
     analysis = late_rank(tmp_path)
-    analysis.findings[0].evidence |= {"cpu_share": cpu, "core_wait_share": core_wait}
+    finding = replace(analysis.findings[0], evidence=evidence(cpu_share=cpu, core_wait_share=core_wait))
     run = replace(analysis.ppg.run, host_of_rank=["node"] * 4, cores_of_rank=[cores] * 4)
-    assert ("frees a core" in cost(analysis.findings[0], run)) == frees
+    assert ("frees a core" in cost(finding, run)) == frees
 
 
 @pytest.mark.parametrize(
@@ -148,48 +151,46 @@ def test_a_cause_that_has_a_core_may_save_more(
     ],
 )
 def test_every_kind_has_a_sentence(tmp_path: Path, kind: str, expected: str) -> None:
-    finding = late_rank(tmp_path).findings[0]
-    finding.kind = kind
-    finding.evidence = {}
+    finding = replace(late_rank(tmp_path).findings[0], kind=kind, evidence=evidence())
     assert expected in claim(finding, 4)
 
 
 def test_hang(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
-    finding = analysis.findings[0]
-    finding.kind, finding.evidence = "hang", {"waiting_ranks": [0, 1, 3], "operation": "allreduce", "seconds_here": 3.0}
+    call = evidence(waiting_ranks=[0, 1, 3], operation="allreduce", sequence=3, seconds_here=3.0)
+    finding = replace(analysis.findings[0], kind="hang", evidence=call)
+    analysis.findings = [finding]
     assert claim(finding, 4) == "Rank 2 never reached the allreduce in which ranks 0, 1, 3 waited to the end."
     assert "does not arrive" in text.render(analysis)
-    finding.evidence["also_in"] = "barrier"
+    finding = replace(finding, evidence=call.updated(evidence(also_in="barrier")))
     assert claim(finding, 4).endswith("to the end, but waits in barrier.")
 
 
 def test_evidence_is_optional(tmp_path: Path) -> None:
-    finding = late_rank(tmp_path).findings[0]
-    finding.evidence = {}
-    assert claim(finding, 4) == "Rank 2 is late here."
-    finding.evidence = {"seconds_here": 3.0, "seconds_others": 0.0}
-    assert claim(finding, 4) == "Rank 2 spends 3.00 s here, the others next to nothing."
-    finding.ranks = [0, 1, 2, 3]
-    finding.evidence = {"seconds_here": 3.0, "ratio": None}
-    assert "All 4 ranks spend 3.00 s here on average" in claim(finding, 4)
-    finding.evidence |= {"large_tasks": 12, "large_tasks_over_s": 1.5}
-    assert claim(finding, 4).endswith("average: 12 tasks on one rank after another take 1.50 s longer than usual.")
-    finding.ranks = [2]
-    finding.evidence = {"seconds_here": 2.0, "seconds_others": 2.5, "ratio": 0.8}
-    assert claim(finding, 4).endswith("the others 2.50 s: less in total, but while the others wait.")
-    finding.ranks = [0, 1, 2, 3]
-    finding.evidence = {"seconds_here": "?"}
-    assert claim(finding, 4) == "All 4 ranks are late here."
+    found = late_rank(tmp_path).findings[0]
+
+    def said(ranks: list[int], **known: float) -> str:
+        return claim(replace(found, ranks=ranks, evidence=evidence(**known)), 4)
+
+    everybody = [0, 1, 2, 3]
+    assert said([2]) == "Rank 2 is late here."
+    expected = "Rank 2 spends 3.00 s here, the others next to nothing."
+    assert said([2], seconds_here=3.0, seconds_others=0.0, ratio=float("nan")) == expected
+    assert "All 4 ranks spend 3.00 s here on average" in said(everybody, seconds_here=3.0)
+    tasks = said(everybody, seconds_here=3.0, large_tasks=12, large_tasks_over_s=1.5)
+    assert tasks.endswith("average: 12 tasks on one rank after another take 1.50 s longer than usual.")
+    less = said([2], seconds_here=2.0, seconds_others=2.5, ratio=0.8)
+    assert less.endswith("the others 2.50 s: less in total, but while the others wait.")
+    assert said(everybody) == "All 4 ranks are late here."
 
 
 def test_the_function_below_a_named_call_is_shown_beside_it(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
     finding = analysis.findings[0]
     assert "inside it" not in text.render(analysis)
-    finding.evidence["leaf"] = {"file": finding.file, "line": 12, "function": "pause", "calls": 3}
+    analysis.findings = [replace(finding, evidence=Evidence(leaf=Leaf(finding.file, 12, "pause", 3)))]
     assert "\n  inside it    in pause, line 12, called from 3 lines\n" in text.render(analysis)
-    finding.evidence["leaf"] = {"file": str(tmp_path / "vec.hpp"), "line": 8, "function": "dot", "calls": 1}
+    analysis.findings = [replace(finding, evidence=Evidence(leaf=Leaf(str(tmp_path / "vec.hpp"), 8, "dot", 1)))]
     assert "\n  inside it    in dot, vec.hpp:8\n" in text.render(analysis)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import scalana
+from scalana.detectors.evidence import Evidence, InSteps, LostByPhase
 from scalana.detectors.when.regions import RegionTime
 from scalana.graphs.steps.periods import Periods
 from scalana.report import names, text
@@ -111,7 +113,7 @@ def test_regions_are_a_table(tmp_path: Path) -> None:
         RegionTime(("input",), 40, seconds, np.array([0.0, 1.0, 0.0, 1.0]), none),
         RegionTime(("input", "augment"), 400, seconds / 2, np.zeros(4), none),
     ]
-    analysis.findings[0].evidence["region"] = "input/augment"
+    analysis.findings = [replace(analysis.findings[0], evidence=Evidence(region="input/augment"))]
     page = text.render(analysis)
     rows = [" ".join(line.split()) for line in page.splitlines()]
     assert "1.00 2.50 8.00 0.50 40 input" in rows and "0.50 1.25 4.00 · 400 augment" in rows
@@ -126,13 +128,16 @@ def test_regions_are_a_table(tmp_path: Path) -> None:
 def test_when(tmp_path: Path) -> None:
     (finding,) = late_rank(tmp_path).findings
     assert over_steps.when(finding) == ""
-    phases = {"startup_s": 1.0, "steady_s": 8.0, "end_s": 0.0}
-    finding.evidence |= {"lost_by_phase": phases, "in_steps": {"steps": 2, "of": 90, "numbers": [41, 77]}}
-    assert over_steps.when(finding) == "It happens in steps 41, 77."
-    finding.evidence["in_steps"] = {"steps": 20, "of": 90}
-    assert over_steps.when(finding) == "It happens mostly in 20 of 90 steps."
-    finding.evidence["lost_by_phase"] = {"startup_s": 9.0, "steady_s": 8.0, "end_s": 0.0}
-    assert over_steps.when(finding) == "It happens in start-up."
+
+    def when(numbers: InSteps, *phases: float) -> str:
+        return over_steps.when(
+            replace(finding, evidence=Evidence(lost_by_phase=LostByPhase(*phases), in_steps=numbers))
+        )
+
+    assert when(InSteps(2, 90, [41, 77]), 1.0, 8.0, 0.0) == "It happens in steps 41, 77."
+    assert when(InSteps(20, 90), 1.0, 8.0, 0.0) == "It happens mostly in 20 of 90 steps."
+    assert when(InSteps(20, 90), 9.0, 8.0, 0.0) == "It happens in start-up."
+    assert when(InSteps(20, 90), 1.0, 8.0, 9.0) == "It happens after the last step."
 
 
 @pytest.mark.slow

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.finding import Finding, Hop, Series
+from scalana.detectors.evidence import Evidence, PipelineTime
+from scalana.detectors.finding import Finding, Hop, Series, Where
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.pipeline.diagnosis.culprit_places import Place, Places, between, windows_of
 from scalana.detectors.pipeline.diagnosis.culprits import WORTH, Culprit
@@ -48,31 +51,36 @@ class Telling:
     def told(self, culprit: Culprit) -> Told:
         """A cause with a culprit."""
         ranks = [self.recorded.ranks[rank] for rank in culprit.ranks]
-        finding = self._finding(KIND_OF.get(culprit.cause, culprit.cause), ranks, self._place(culprit), culprit.lost_s)
-        finding.saving_s = culprit.saving_s * self.steps
-        finding.evidence.update(culprit.evidence)
-        if culprit.by_step is not None:
-            number = self.diagnosis.measured.steps
-            number = self.recorded.numbers[number] if self.recorded.on_device else number
-            stands_for = np.full(len(number), self.steps / len(number) if self.recorded.on_device else 1.0)
-            finding.series = Series("work", number, culprit.by_step, stands_for)
+        kind = KIND_OF.get(culprit.cause, culprit.cause)
+        finding = self._finding(kind, ranks, self._place(culprit), culprit.lost_s, self._time(culprit))
+        finding = replace(finding, saving_s=culprit.saving_s * self.steps, series=self._series(culprit))
+        finding = replace(finding, advice=self._advice(culprit, finding))
         if culprit.stages:
             stage = culprit.stages[0]
-            finding.where = {"stage": stage, "module": self.module(stage)}
-            finding.evidence["stage"] = stage
-            finding.path = self._path(culprit, finding)
-        if "links" in culprit.evidence:
-            world = [
-                [self.recorded.ranks[end] for end in pair] for pair in np.array(culprit.evidence["links"]).tolist()
-            ]
-            finding.evidence["links"] = world
-            finding.evidence["link"] = " and ".join(f"from rank {a} to rank {b}" for a, b in world)
-        finding.advice = self._advice(culprit, finding)
+            where = Where(stage=stage, module=self.module(stage))
+            finding = replace(finding, where=where, path=self._path(culprit, finding))
         steps = self._steps_of(culprit.ranks[0])
         if culprit.cause == "data" and len(steps):
             loads = np.flatnonzero(self._loading(culprit.ranks[0]) > 0)
             return Told(finding, Extent(tuple(ranks), loads, windows_s=np.array([[steps[0, 0], steps[-1, 1]]])))
         return Told(finding, Extent(tuple(ranks), windows_s=steps))
+
+    def _time(self, culprit: Culprit) -> PipelineTime:
+        """What is known of a culprit, with the stage and the ranks of the job."""
+        time = replace(culprit.evidence, stage=culprit.stages[0]) if culprit.stages else culprit.evidence
+        if time.links is None:
+            return time
+        links = [[self.recorded.ranks[end] for end in pair] for pair in time.links]
+        return replace(time, links=links, link=" and ".join(f"from rank {a} to rank {b}" for a, b in links))
+
+    def _series(self, culprit: Culprit) -> Series | None:
+        """What a culprit costs in each step, where that is known."""
+        if culprit.by_step is None:
+            return None
+        number = self.diagnosis.measured.steps
+        number = self.recorded.numbers[number] if self.recorded.on_device else number
+        stands_for = np.full(len(number), self.steps / len(number) if self.recorded.on_device else 1.0)
+        return Series("work", number, culprit.by_step, stands_for)
 
     def schedule(self) -> list[Told]:
         """What another schedule would bring at no more memory; none where it brings little."""
@@ -80,25 +88,19 @@ class Telling:
         saving, other = diagnosis.avoidable
         if other is None or saving < WORTH * found.step_s or found.seconds["schedule"] < WORTH * found.step_s:
             return []
-        finding = self._finding("schedule", [], None, saving)
-        finding.saving_s = saving * self.steps
-        finding.evidence.update(
-            {
-                "idle_s": found.seconds["schedule"],
-                "step_s": found.step_s,
-                "other": other.text,
-                "other_s": found.step_s - saving,
-            }
+        time = PipelineTime(
+            idle_s=found.seconds["schedule"], step_s=found.step_s, other=other.text, other_s=found.step_s - saving
         )
+        finding = self._finding("schedule", [], None, saving, time)
         words = in_words_of(self.recorded.engine, other, diagnosis.layers)
-        finding.advice = f"Run {other.text} instead" + (f": {words}." if words else ".")
+        advice = f"Run {other.text} instead" + (f": {words}." if words else ".")
         if other.program is not None and (other.program.kind == Kind.W).any() and not diagnosis.splits_backward:
-            finding.advice += (
+            advice += (
                 " It splits the backward, assuming that the halves cost no more than the whole. Recomputing "
                 "activations breaks this assumption."
             )
         nobody = Extent((), np.zeros(0, np.int64), np.zeros(0, np.int64))
-        return [Told(finding, nobody)]
+        return [Told(replace(finding, saving_s=saving * self.steps, advice=advice), nobody)]
 
     def replica(self, awaited: Awaited, other: Telling) -> Told:
         """A whole pipeline that takes longer than its replicas, one of which is ``other``."""
@@ -111,27 +113,26 @@ class Telling:
             for one in (self, other)
         )
         place = None if self.recorded.on_device else self.places.more(ranks[0], here, usual)
-        finding = self._finding("replica", ranks, place, awaited.lost_s / len(self.recorded.ranks))
-        finding.saving_s = awaited.saving_s * self.steps
-        finding.evidence.update({"here_s": awaited.here_s, "others_s": awaited.others_s})
-        finding.where = {"stage": stages[0], "module": self.module(stages[0])}
+        time = PipelineTime(here_s=awaited.here_s, others_s=awaited.others_s)
+        finding = self._finding("replica", ranks, place, awaited.lost_s / len(self.recorded.ranks), time)
+        where = Where(stage=stages[0], module=self.module(stages[0]))
+        finding = replace(finding, saving_s=awaited.saving_s * self.steps, where=where)
         return Told(finding, Extent(tuple(ranks), windows_s=self._steps_of(holders[0])))
 
-    def _finding(self, cause: str, ranks: list[int], place: Place | None, lost_s: float) -> Finding:
+    def _finding(self, cause: str, ranks: list[int], place: Place | None, lost_s: float, time: PipelineTime) -> Finding:
         psg, steps = self.places.psg, self.steps
         kind = f"pipeline-{cause}"
         lost = lost_s * steps * len(self.recorded.ranks)
-        if place is None:
-            code_location = CodeLocation(TargetKind.OWN, self.recorded.vertex_of(ranks), -1)
-            finding = finding_at(code_location, ranks, lost, psg, kind)
-        else:
+        code_location, evidence = CodeLocation(TargetKind.OWN, self.recorded.vertex_of(ranks), -1), Evidence()
+        if place is not None:
             candidate, leaf = place
-            finding = finding_at(candidate.code_location, ranks, lost, psg, kind)
-            finding.evidence["callers"] = callers(candidate.code_location.vertex, psg)
-            if leaf is not None:
-                finding.evidence["leaf"] = leaf
-        finding.lost_share = min(lost / self.wait_s, 1.0) if self.wait_s > 0 else 0.0
-        return finding
+            code_location = candidate.code_location
+            evidence = replace(Evidence(callers=callers(code_location.vertex, psg)), leaf=leaf)
+        return replace(
+            finding_at(code_location, ranks, lost, psg, kind),
+            lost_share=min(lost / self.wait_s, 1.0) if self.wait_s > 0 else 0.0,
+            evidence=replace(evidence, pipeline=time),
+        )
 
     # ---- places ----
 
@@ -242,15 +243,15 @@ class Telling:
 
     def _advice(self, culprit: Culprit, finding: Finding) -> str:
         cures = {one.change: one for one in self.diagnosis.predictions}
-        if culprit.cause == "imbalance" and "split" in culprit.evidence:
+        if culprit.cause == "imbalance" and culprit.evidence.split is not None:
             words = in_words_of(self.recorded.engine, cures["repartition"], self.diagnosis.layers)
-            return f"Split the layers {culprit.evidence['split']} over the stages" + (f": {words}." if words else ".")
-        if culprit.cause == "imbalance" and "wall" in culprit.evidence:
+            return f"Split the layers {culprit.evidence.split} over the stages" + (f": {words}." if words else ".")
+        if culprit.cause == "imbalance" and culprit.evidence.wall is not None:
             return (
-                f"No split of the layers helps: {culprit.evidence['wall']} is too large for one rank. Make it "
+                f"No split of the layers helps: {culprit.evidence.wall} is too large for one rank. Make it "
                 "cheaper, or split it (a vocabulary over several ranks, a layer into two modules)."
             )
-        if culprit.cause == "link" and "links" not in culprit.evidence:
+        if culprit.cause == "link" and culprit.evidence.links is None:
             return (
                 "All links are equally slow: use isend, post irecv early, or send less: fewer and larger "
                 "microbatches, a smaller type."

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.evidence import Leaf
 from scalana.detectors.rollup.candidates import Candidate, join_entries
 from scalana.detectors.rollup.leaf import leaf_of
 from scalana.graphs.arrays.segments import weighted_count
@@ -17,7 +18,7 @@ from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
-Place = tuple[Candidate, dict[str, object] | None]
+Place = tuple[Candidate, Leaf | None]
 """A place in the program, and the function below it in which the time is spent."""
 
 

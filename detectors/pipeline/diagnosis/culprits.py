@@ -5,10 +5,11 @@ A cause that all ranks share alike has no culprit: blaming all of them tells nob
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scalana.detectors.evidence import PipelineTime
 from scalana.detectors.pipeline.diagnosis.attribution import Attribution
 from scalana.detectors.pipeline.diagnosis.causes import EVERYTHING, Switches
 from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis
@@ -43,7 +44,7 @@ class Culprit:
     """Share of a step, seconds."""
     saving_s: float
     """What mending it alone brings, seconds of a step."""
-    evidence: dict[str, object] = field(default_factory=dict)
+    evidence: PipelineTime = PipelineTime()
     actions: BoolArray | None = None
     """Those that are longer than usual ``[actions]``; None where all are alike."""
     by_step: FloatArray | None = None
@@ -109,17 +110,17 @@ def _imbalance(look: _Look) -> Culprit | None:
     stages = sorted((s for s in work if work[s] >= mean), key=lambda s: -work[s]) or [max(work, key=lambda s: work[s])]
     cures = {one.change: one for one in look.diagnosis.predictions}
     cure = cures.get("repartition")
-    evidence: dict[str, object] = {"load": float(load.max()), "mean_s": float(mean), "stage_s": work[stages[0]]}
+    evidence = PipelineTime(load=float(load.max()), mean_s=float(mean), stage_s=work[stages[0]])
     if cure is None:
         saving = look.now_s - cures["equal-load"].step_s
-        evidence["at_most"] = True
+        evidence = replace(evidence, at_most=True)
     else:
         saving = found.step_s - cure.step_s
         if saving < WORTH * found.step_s / 2:
             saving = 0.0
-            evidence["wall"] = look.diagnosis.wall or "a single layer"
+            evidence = replace(evidence, wall=look.diagnosis.wall or "a single layer")
         else:
-            evidence["split"] = cure.text
+            evidence = replace(evidence, split=cure.text)
     by_step = _more_than_others(look.measured, ranks)
     lost_s = found.seconds["imbalance"]
     return Culprit("imbalance", tuple(ranks), tuple(stages), lost_s, max(saving, 0.0), evidence, by_step=by_step)
@@ -152,13 +153,13 @@ def _straggler(look: _Look) -> Culprit | None:
     which = np.unique(index[long])
     times = np.array([len(np.unique(measured.step[long & (index == m)])) for m in which])
     usually = which[2 * times > len(measured.steps)].tolist()
-    evidence: dict[str, object] = {
-        "microbatches": usually,
-        "which": _which(usually, int(np.median(measured.microbatches))),
-        "times": float(np.median(parts.rest[long])),
-        "long_s": float(np.median(measured.duration_s[long])),
-        "usual_s": float(np.median(usual[long])),
-    }
+    evidence = PipelineTime(
+        microbatches=usually,
+        which=_which(usually, int(np.median(measured.microbatches))),
+        times=float(np.median(parts.rest[long])),
+        long_s=float(np.median(measured.duration_s[long])),
+        usual_s=float(np.median(usual[long])),
+    )
     saving = look.saving_s(duration_s=np.where(long, usual, measured.duration_s))
     if saving < WORTH * look.now_s:  # most of it is that microbatches differ in length on all stages
         return None
@@ -183,28 +184,25 @@ def _link(look: _Look) -> Culprit | None:
     measured = look.measured
     operations, latency = measured.operations, measured.links.latency_s
     ranks = measured.program.ranks
-    links = np.unique(operations.link)
-    usual = np.array([np.median(latency[operations.link == link]) for link in links])
-    slow = [k for k in range(len(links)) if len(links) > 1 and usual[k] >= SLOW_LINK * np.median(np.delete(usual, k))]
+    numbers = np.unique(operations.link)
+    usual = np.array([np.median(latency[operations.link == number]) for number in numbers])
+    slow = [k for k in range(len(usual)) if len(usual) > 1 and usual[k] >= SLOW_LINK * np.median(np.delete(usual, k))]
     slow = [k for k in slow if usual[k] >= NOTABLE * usual.max()]
-    slow = slow if 2 * len(slow) <= len(links) else []
-    here = np.isin(operations.link, links[slow] if slow else links)
+    slow = slow if 2 * len(slow) <= len(usual) else []
+    here = np.isin(operations.link, numbers[slow] if slow else numbers)
     others = float(np.median(latency[~here])) if slow else 0.0
-    excess = np.maximum(usual - others, 0.0)[np.searchsorted(links, operations.link)]
+    excess = np.maximum(usual - others, 0.0)[np.searchsorted(numbers, operations.link)]
     mended = np.where(here, np.maximum(latency - excess, 0.0), latency)
     saving = look.saving_s(links=replace(measured.links, latency_s=mended))
     if saving < WORTH * look.now_s:
         return None
     if not slow:
-        evidence: dict[str, object] = {"latency_s": float(np.median(latency))}
+        evidence = PipelineTime(latency_s=float(np.median(latency)))
         return Culprit("link", tuple(range(ranks)), (), look.found.seconds["link"], saving, evidence)
     slow.sort(key=lambda k: -usual[k])
-    pairs = [(int(links[k]) // ranks, int(links[k]) % ranks) for k in slow]
-    evidence = {
-        "latency_s": float(usual[slow[0]]),
-        "others_s": others,
-        "links": [list(pair) for pair in pairs],
-    }
+    pairs = [(int(numbers[k]) // ranks, int(numbers[k]) % ranks) for k in slow]
+    links = [list(pair) for pair in pairs]
+    evidence = PipelineTime(latency_s=float(usual[slow[0]]), others_s=others, links=links)
     together = tuple(dict.fromkeys(rank for pair in pairs for rank in pair))
     return Culprit("link", together, (), look.found.seconds["link"], saving, evidence)
 
@@ -222,7 +220,7 @@ def _host(look: _Look) -> Culprit | None:
     if saving < WORTH * look.now_s:
         return None
     steps = len(measured.steps)
-    evidence: dict[str, object] = {"host_s": float(of_rank[ranks].mean()) / steps}
+    evidence = PipelineTime(host_s=float(of_rank[ranks].mean()) / steps)
     return Culprit("host", tuple(ranks), (), look.found.seconds["host"], saving, evidence)
 
 
@@ -232,5 +230,5 @@ def _data(look: _Look) -> Culprit | None:
     ranks = _worst(of_rank) or list(range(measured.program.ranks))
     gone = np.where(np.isin(look.rank_of_operation, ranks), measured.data_s, 0.0)
     saving = look.saving_s(lead_s=look.all_on.lead_s - gone)
-    evidence: dict[str, object] = {"data_s": float(of_rank[ranks].mean()) / len(measured.steps)}
+    evidence = PipelineTime(data_s=float(of_rank[ranks].mean()) / len(measured.steps))
     return Culprit("data", tuple(ranks), (), look.found.seconds["data"], saving, evidence)

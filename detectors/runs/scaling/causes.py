@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.evidence import CpuSplit, Evidence, ScalingForecast, SizeCosts
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.kinds import SCALING_KINDS
 from scalana.detectors.rollup.callers import callers
@@ -43,6 +46,9 @@ def finding_of(
     ranks = float(table.ranks.max())
     kind, by_waiting = _kind(place, table, ideal, work), _loses_by_waiting(place, table)
     line, end_line = code_location.lines(place_of)
+    evidence = Evidence(scaling=_size_costs(place, table, ideal, at))
+    if place.code_location.kind is TargetKind.OWN:
+        evidence = replace(evidence, cpu=CpuSplit(_cpu_share(targets, analysis)))
     finding = Finding(
         kind=kind,
         vertex=code_location.vertex,
@@ -55,23 +61,20 @@ def finding_of(
         lost_s=place.loss_s * ranks,
         lost_share=place.loss_s / all_losses_s if all_losses_s > 0.0 else 0.0,
         saving_s=place.loss_s,
-        evidence=_evidence(place, table, ideal, at),
+        evidence=replace(evidence, callers=callers(code_location.vertex, psg)),
         advice=_SHARE_WAITING if kind == "non-scalable" and by_waiting else _ADVICE[kind],
     )
-    if place.code_location.kind is TargetKind.OWN:
-        finding.evidence["cpu_share"] = _cpu_share(targets, analysis)
-    finding.evidence["callers"] = callers(code_location.vertex, psg)
     first = finding.ranks[0] if finding.ranks else -1
     root = Hop(first, finding.file, line, finding.function, finding.vertex_kind, "", 0.0)
     if kind == "communication":
         code = psg[code_location.vertex].operation
-        root.operation = BY_CODE[code].name if code in BY_CODE and code else ""
+        root = replace(root, operation=BY_CODE[code].name if code in BY_CODE and code else "")
     entries = np.flatnonzero(np.isin(analysis.blame.target, targets)).tolist()
     if caused.sum() < NOTABLE * (caused.sum() + work.sum()) or kind == "communication":
         entries = []  # nobody waits for it: there is no way from a symptom
     candidate = Candidate(code_location, np.array(entries, dtype=np.int64), float(caused.sum()), finding.ranks)
-    finding.path = path_to(candidate, analysis.blame, analysis.ppg.timeline, psg, root) if entries else [root]
-    return finding
+    path = path_to(candidate, analysis.blame, analysis.ppg.timeline, psg, root) if entries else [root]
+    return replace(finding, path=path)
 
 
 def _kind(place: PlaceLoss, table: CostTable, ideal: Ideal, work: FloatArray) -> str:
@@ -135,7 +138,7 @@ def _cpu_share(targets: IntArray, analysis: Analysis) -> float:
     return busy_s / seconds if seconds > 0.0 else 1.0
 
 
-def _evidence(place: PlaceLoss, table: CostTable, ideal: Ideal, at: int | None) -> dict[str, object]:
+def _size_costs(place: PlaceLoss, table: CostTable, ideal: Ideal, at: int | None) -> SizeCosts:
     """The numbers behind the finding. Seconds are those of an average rank, by size."""
     ranks = table.ranks
     sizes = np.unique(ranks)
@@ -143,39 +146,39 @@ def _evidence(place: PlaceLoss, table: CostTable, ideal: Ideal, at: int | None) 
     def by_size(values: FloatArray) -> list[float]:
         return [float(np.median(values[ranks == size])) for size in sizes]
 
-    seconds = by_size(place.seconds)
-    evidence: dict[str, object] = {
-        "sizes": [int(size) for size in sizes],
-        "seconds": seconds,
-        "ideal": ideal.seconds(np.full(len(sizes), place.smallest_s), float(sizes[0]), sizes).tolist(),
-        "work": by_size(place.work_s),
-        "waiting_caused": by_size(place.caused_s),
-        "transfer": by_size(place.transfer_s),
-        "deviation_s": place.deviation_s,
-    }
-    if place.fit is not None:
-        evidence["model"] = str(place.fit.model)
-        evidence["growth"] = place.fit.model.growth
-        evidence["confidence"] = place.fit.confidence
-        if place.fit.outliers:
-            evidence["left_out"] = [table.runs[run].name for run in place.fit.outliers]
-        if at is not None:
-            evidence["predicted"] = predicted(place, ideal, float(sizes[0]), at)
-    return evidence
+    costs = SizeCosts(
+        sizes=[int(size) for size in sizes],
+        seconds=by_size(place.seconds),
+        ideal=ideal.seconds(np.full(len(sizes), place.smallest_s), float(sizes[0]), sizes).tolist(),
+        work=by_size(place.work_s),
+        waiting_caused=by_size(place.caused_s),
+        transfer=by_size(place.transfer_s),
+        deviation_s=place.deviation_s,
+    )
+    if place.fit is None:
+        return costs
+    return replace(
+        costs,
+        model=str(place.fit.model),
+        growth=place.fit.model.growth,
+        confidence=place.fit.confidence,
+        left_out=[table.runs[run].name for run in place.fit.outliers] or None,
+        predicted=predicted(place, ideal, float(sizes[0]), at) if at is not None else None,
+    )
 
 
-def predicted(place: PlaceLoss, ideal: Ideal, smallest: float, at: int) -> dict[str, object]:
+def predicted(place: PlaceLoss, ideal: Ideal, smallest: float, at: int) -> ScalingForecast:
     """What the place will cost on ``at`` ranks: seconds of an average rank, and rank-seconds lost, with a range."""
     assert place.fit is not None
     expected = place.fit.predict(at)
     base = float(place.fit.model(smallest))
     best = float(ideal.seconds(base, smallest, at).reshape(-1)[0])
-    return {
-        "ranks": at,
-        "seconds": expected.seconds,
-        "low": expected.low,
-        "high": expected.high,
-        "ideal": best,
-        "saving_s": expected.seconds - best,
-        "lost_s": (expected.seconds - best) * at,
-    }
+    return ScalingForecast(
+        ranks=at,
+        seconds=expected.seconds,
+        low=expected.low,
+        high=expected.high,
+        ideal=best,
+        saving_s=expected.seconds - best,
+        lost_s=(expected.seconds - best) * at,
+    )

@@ -136,11 +136,12 @@ def _certain_loss(finding: Finding) -> float:
     """Seconds of an average rank above ideal at the size asked for, of which one can be sure: the low end of the range
     (a steep model that three noisy sizes also allow must not go before a loss that is sure), but no less than what was
     measured at the largest size, unless it is expected to become less."""
-    measured = max(finding.saving_s - float(str(finding.evidence["deviation_s"])), 0.0)
-    values = finding.evidence.get("predicted")
-    if not isinstance(values, dict):
+    costs = finding.evidence.scaling
+    assert costs is not None  # all of these findings compare sizes
+    measured = max(finding.saving_s - costs.deviation_s, 0.0)
+    if costs.predicted is None:
         return measured
-    return max(float(values["low"]) - float(values["ideal"]), min(measured, float(values["saving_s"])), 0.0)
+    return max(costs.predicted.low - costs.predicted.ideal, min(measured, costs.predicted.saving_s), 0.0)
 
 
 def _sizes(table: CostTable, places: list[PlaceLoss], ideal: Ideal, noise: Noise) -> list[Size]:

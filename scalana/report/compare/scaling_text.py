@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import SCALING_KINDS
 from scalana.report import names
@@ -16,6 +16,7 @@ from scalana.report.text.page import joined, warning_lines
 from scalana.report.text.paint import NARROW, Paint, clip, rule, wrap
 
 if TYPE_CHECKING:
+    from scalana.detectors.evidence import SizeCosts
     from scalana.detectors.finding import Finding
     from scalana.detectors.runs.scaling import JobPrediction, Scaling, Size
     from scalana.graphs.run_info import RunInfo
@@ -113,18 +114,20 @@ def _prediction(prediction: JobPrediction, wide: bool, paint: Paint) -> list[str
 
 
 def _block(number: int, finding: Finding, scaling: Scaling, run: RunInfo, width: int, paint: Paint) -> list[str]:
-    evidence = finding.evidence
-    sentences = (f"{_claim(finding, scaling)}{_asleep(evidence)}", _cost(finding, scaling), _model(evidence))
+    costs = finding.evidence.scaling
+    assert costs is not None  # all findings of a comparison have them
+    claims = f"{_claim(finding, costs, scaling)}{_asleep(finding)}"
+    sentences = (claims, _cost(finding, scaling), _model(costs))
     cause = cause_of(finding, run, sentences)
     share = f"{names.percent(min(finding.lost_share, 1.0))} of the loss"
     cause = replace(cause, share=share, path=cause.path if len(cause.path) > 1 else ())
     lines = [headline(number, cause, width, paint)]
     for sentence in cause.sentences:
         lines += wrap(sentence, width, "  ")
-    return [*lines, "", *_table(evidence, paint), *context(cause, width, paint)]
+    return [*lines, "", *_table(costs, paint), *context(cause, width, paint)]
 
 
-def _claim(finding: Finding, scaling: Scaling) -> str:
+def _claim(finding: Finding, costs: SizeCosts, scaling: Scaling) -> str:
     """What kind of loss it is, as a sentence."""
     strong = scaling.ideal.scaling == "strong"
     who = names.ranks(finding.ranks, scaling.sizes[-1].ranks)
@@ -132,19 +135,19 @@ def _claim(finding: Finding, scaling: Scaling) -> str:
     if finding.kind == "communication":
         operation = (finding.path[-1].operation or "communication").replace("_", " ")
         text = f"The {operation} itself takes {'too long' if strong else 'longer'} on more ranks; "
-        late = _last(finding.evidence, "waiting_caused") > 0.1 * _last(finding.evidence, "seconds")
+        late = costs.waiting_caused[-1] > 0.1 * costs.seconds[-1]
         return text + ("others wait for what arrives late." if late else "no rank waits for it.")
     if finding.kind in _BY_ROW:
         return f"{filled(_BY_ROW[finding.kind], finding, scaling.sizes[-1].ranks)}."
-    if _last(finding.evidence, "waiting_caused") > 0.5 * finding.saving_s:
+    if costs.waiting_caused[-1] > 0.5 * finding.saving_s:
         return f"{who} make{'s' if len(finding.ranks) == 1 else ''} the others wait with this work."
     return "This work shrinks less than the ranks grow." if strong else "This work of every rank grows with the ranks."
 
 
-def _asleep(evidence: dict[str, Any]) -> str:
+def _asleep(finding: Finding) -> str:
     """Whether the work is no computing."""
-    share = float(evidence.get("cpu_share", 1.0))
-    if share >= _IDLE:
+    share, _ = finding.evidence.cpu_split()
+    if share is None or share >= _IDLE:
         return ""
     return f" Only {names.percent(share)} of this is computation: it sleeps, or waits for a lock or a device."
 
@@ -158,50 +161,41 @@ def _cost(finding: Finding, scaling: Scaling) -> str:
     )
 
 
-def _model(evidence: dict[str, Any]) -> str:
-    if "model" not in evidence:
+def _model(costs: SizeCosts) -> str:
+    if costs.growth is None or costs.confidence is None:
         return ""
-    sure = names.percent(evidence["confidence"])
-    growth = f"{_GROWTH[evidence['growth']]}: {evidence['model']} seconds (confidence {sure})."
-    text = (
-        f"It {growth}" if evidence["confidence"] >= _LIKELY else f"How it grows is uncertain; most likely it {growth}"
-    )
-    expected = evidence.get("predicted")
-    if expected:
+    growth = f"{_GROWTH[costs.growth]}: {costs.model} seconds (confidence {names.percent(costs.confidence)})."
+    text = f"It {growth}" if costs.confidence >= _LIKELY else f"How it grows is uncertain; most likely it {growth}"
+    expected = costs.predicted
+    if expected is not None:
         text += (
-            f" On {expected['ranks']} ranks that is {names.seconds(expected['seconds'])}, between "
-            f"{names.seconds(expected['low'])} and {names.seconds(expected['high'])}; ideal would be "
-            f"{names.seconds(expected['ideal'])}."
+            f" On {expected.ranks} ranks that is {names.seconds(expected.seconds)}, between "
+            f"{names.seconds(expected.low)} and {names.seconds(expected.high)}; ideal would be "
+            f"{names.seconds(expected.ideal)}."
         )
-    if evidence.get("left_out"):
-        left_out = " and ".join(evidence["left_out"])
+    if costs.left_out:
+        left_out = " and ".join(costs.left_out)
         text += f" The model leaves out {left_out}, which fits no simple model: run that size again."
     return text
 
 
-def _table(evidence: dict[str, Any], paint: Paint) -> list[str]:
+def _table(costs: SizeCosts, paint: Paint) -> list[str]:
     """Seconds of an average rank by size, and what they consist of."""
-    rows = [("ranks", [f"{size}" for size in evidence["sizes"]])]
-    for label, name in (
-        ("seconds", "seconds"),
-        ("ideal", "ideal"),
-        ("work", "work"),
-        ("waiting caused", "waiting_caused"),
-        ("transfer", "transfer"),
+    rows = [("ranks", [f"{size}" for size in costs.sizes])]
+    for label, values in (
+        ("seconds", costs.seconds),
+        ("ideal", costs.ideal),
+        ("work", costs.work),
+        ("waiting caused", costs.waiting_caused),
+        ("transfer", costs.transfer),
     ):
-        values = evidence[name]
-        if name in ("seconds", "ideal") or max(values) > 0.01 * max(evidence["seconds"]):
+        if label in ("seconds", "ideal") or max(values) > 0.01 * max(costs.seconds):
             rows.append((label, [_short(value) for value in values]))
     return [
         paint(line, "dim") if label in ("ranks", "ideal") else line
         for label, cells in rows
         for line in [f"    {label:<14} " + " ".join(f"{cell:>8}" for cell in cells[-8:])]
     ]
-
-
-def _last(evidence: dict[str, Any], name: str) -> float:
-    values = evidence.get(name) or [0.0]
-    return float(values[-1])
 
 
 def _nothing(scaling: Scaling) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import kind_of
@@ -48,7 +48,7 @@ def _figures(finding: Finding, run: RunInfo) -> tuple[tuple[str, str], ...]:
     if finding.lost_share > 0:
         shown.append((names.percent(finding.lost_share), "of all waiting"))
     if finding.saving_s > 0:
-        most = "at most " if finding.evidence.get("at_most") else ""
+        most = "at most " if finding.evidence.is_bound else ""
         share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
         shown.append((f"{most}{names.seconds(finding.saving_s)}", f"shorter if fixed{share}"))
     return tuple(shown)
@@ -61,28 +61,27 @@ def _is_source_changed(finding: Finding, run: RunInfo) -> bool:
 
 def _leaf(finding: Finding, cwd: str) -> Inside | None:
     """The function below the place in which the time is spent, if most of it is in one."""
-    found = finding.evidence.get("leaf")
-    if not isinstance(found, Mapping):
+    found = finding.evidence.leaf
+    if found is None:
         return None
-    line, function = int(found["line"]), str(found["function"])
-    where = f"line {line}" if found["file"] == finding.file else names.place(names.near(str(found["file"]), cwd), line)
-    calls = f", called from {int(found['calls'])} lines" if int(found["calls"]) > 1 else ""
-    return Inside("", f"in {function}, {where}{calls}")
+    is_near = found.file == finding.file
+    where = f"line {found.line}" if is_near else names.place(names.near(found.file, cwd), found.line)
+    calls = f", called from {found.calls} lines" if found.calls > 1 else ""
+    return Inside("", f"in {found.function}, {where}{calls}")
 
 
 def _library(finding: Finding, cwd: str) -> Inside | None:
     """Where it happens inside the call of a library's that the place is, and in which function; None if it is none."""
-    inside = finding.evidence.get("library")
-    if not isinstance(inside, Mapping):
+    inside = finding.evidence.library
+    if inside is None:
         return None
-    tail = f" {inside['function']}" + (f" calls {inside['calls']}" if inside["calls"] else "")
-    return Inside(names.place(names.near(str(inside["file"]), cwd), int(inside["line"])), tail)
+    tail = f" {inside.function}" + (f" calls {inside.calls}" if inside.calls else "")
+    return Inside(names.place(names.near(inside.file, cwd), inside.line), tail)
 
 
 def _callers(finding: Finding, cwd: str) -> list[str]:
     """The call sites that lead to the place, innermost first."""
-    known = finding.evidence.get("callers")
-    found = [str(caller) for caller in known] if isinstance(known, (list, tuple)) else []
+    found = finding.evidence.callers or []
     found = [caller for caller in found if not caller.endswith(" <module>")] or found  # main() says nothing
     return [names.near(caller, cwd) for caller in found]
 

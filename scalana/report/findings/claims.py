@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import Kind, kind_of
@@ -27,7 +26,8 @@ _FIELD = re.compile(r"\{([^{}]+)\}")
 def claim(finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> str:
     """Who does what here, as a sentence. ``ranks`` is how many processes the job has, ``processes`` their names."""
     kind = kind_of(finding.kind)
-    here, others = (number(finding.evidence, key) for key in ("seconds_here", "seconds_others"))
+    place = finding.evidence.place
+    here, others = (place.seconds_here, place.seconds_others) if place is not None else (None, None)
     if here is not None and kind.compares:
         return _comparison(finding, processes.many(finding.ranks, ranks), here, others)
     text = filled(kind, finding, ranks, processes)
@@ -38,7 +38,7 @@ def claim(finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> st
 
 def filled(kind: Kind, finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> str:
     """The first claim of a kind that the evidence of a finding allows, with the values put in."""
-    evidence = finding.evidence
+    evidence = finding.evidence.as_dict()
     text = next(claim.text for claim in kind.claims if all(evidence.get(key) for key in claim.needs))
     who, several = processes.many(finding.ranks, ranks), len(set(finding.ranks)) > 1
 
@@ -47,18 +47,22 @@ def filled(kind: Kind, finding: Finding, ranks: int, processes: ProcessNames = U
         if what in ("ranks", "Ranks") and not key:
             return who if what == "ranks" else who[0].upper() + who[1:]
         if what == "seconds":
-            return names.seconds(number(evidence, key) or 0.0)
+            return names.seconds(_amount(evidence.get(key)))
         if what == "count":
-            return f"{number(evidence, key) or 0.0:.0f}"
+            return f"{_amount(evidence.get(key)):.0f}"
         if what == "ranks":
-            others = evidence[key]
-            return processes.many(others, ranks) if isinstance(others, Iterable) else "others"
+            return processes.many(evidence[key], ranks)
         if what == "text":
             return str(evidence[key])
         one, _, many = what.partition("|")
         return many if several else one
 
     return _FIELD.sub(value, text)
+
+
+def _amount(value: float | None) -> float:
+    """A number of the evidence; 0 where it means nothing."""
+    return value if value is not None and math.isfinite(value) else 0.0
 
 
 def _comparison(finding: Finding, who: str, here: float, others: float | None) -> str:
@@ -68,29 +72,19 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None) -
     text = f"{who} spends {names.seconds(here)} here"
     if several:
         text = f"{who} spend {names.seconds(here)} here on average"
-    large, over, ratio = (number(finding.evidence, key) for key in ("large_tasks", "large_tasks_over_s", "ratio"))
-    if large is not None and over is not None:
-        where = " on one rank after another" if several else ""
-        return f"{text}: {large:.0f} tasks{where} take {names.seconds(over)} longer than usual."
-    if finding.evidence.get("drifts") and several:
+    tasks = finding.evidence.large_tasks
+    if tasks is not None:
+        where, longer = " on one rank after another" if several else "", names.seconds(tasks.large_tasks_over_s)
+        return f"{text}: {tasks.large_tasks} tasks{where} take {longer} longer than usual."
+    if finding.evidence.drifts and several:
         return f"{text}, each far more than the others during a part of the run."
     if others is None:
         return f"{text}, and each of them makes the others wait at some time." if several else f"{text}."
     if others <= NOTHING * here:
         return f"{text}, the others next to nothing."
-    if ratio is None:
-        ratio = here / others
+    ratio = here / others
     if ratio < ALIKE:
         more = "no more in total" if ratio > 1 / ALIKE else "less in total"
         return f"{text}, the others {names.seconds(others)}: {more}, but while the others wait."
     factor = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
     return f"{text}, the others {names.seconds(others)}: {factor} times as long."
-
-
-def number(evidence: Mapping[str, object], key: str) -> float | None:
-    """A number of the evidence, None where it is missing or means nothing."""
-    try:
-        value = float(evidence[key])  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError):
-        return None
-    return value if math.isfinite(value) else None

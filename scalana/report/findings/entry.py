@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from scalana.report import names
@@ -10,6 +9,7 @@ from scalana.report.findings.claims import UNNAMED
 from scalana.report.values import plain
 
 if TYPE_CHECKING:
+    from scalana.detectors.evidence import Evidence
     from scalana.detectors.finding import Finding, Hop
     from scalana.graphs.readers.processes.process_names import ProcessNames
 
@@ -49,20 +49,17 @@ def root_entry(finding: Finding, cwd: str) -> dict[str, Any]:
         "function": finding.function,
         "vertex": int(finding.vertex),
         "vertex_kind": str(finding.vertex_kind),
-        **plain(finding.where),
+        **plain(finding.where.as_dict()),
     }
 
 
-def _evidence(evidence: Mapping[str, object], cwd: str) -> dict[str, Any]:
-    values: dict[str, Any] = plain(evidence)
-    if isinstance(values.get("callers"), list):
-        values["callers"] = [names.relative(str(caller), cwd) for caller in values["callers"]]
-    for key in ("leaf", "waits_at"):
-        if isinstance(values.get(key), dict):
-            values[key]["file"] = names.relative(str(values[key]["file"]), cwd)
-    if isinstance(values.get("compiled"), dict):
-        for one in (values["compiled"], *values["compiled"]["fused_with"]):
-            one["file"] = names.relative(str(one["file"]), cwd)
+def _evidence(evidence: Evidence, cwd: str) -> dict[str, Any]:
+    values: dict[str, Any] = plain(evidence.as_dict())
+    if evidence.callers is not None:
+        values["callers"] = [names.relative(caller, cwd) for caller in evidence.callers]
+    code = [values["compiled"], *values["compiled"]["fused_with"]] if evidence.compiled is not None else []
+    for one in (*(values[key] for key in ("leaf", "waits_at") if key in values), *code):
+        one["file"] = names.relative(one["file"], cwd)
     return values
 
 

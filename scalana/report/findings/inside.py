@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from scalana.detectors.when.module_times import LARGER
@@ -17,22 +16,18 @@ if TYPE_CHECKING:
 
 def in_module(finding: Finding) -> str:
     """The module that a finding lies in, as a sentence; empty where it lies in none that is known."""
-    known = finding.evidence.get("module_time")
-    if not isinstance(known, Mapping):
+    time, where = finding.evidence.module_time, finding.where
+    if time is None:
         return ""
-    where = finding.where
-    here, others = (float(known[f"seconds_{side}"]) for side in ("here", "others"))
-    whose = f" on the {known['on']}" if "on" in known else ""
+    whose = f" on the {time.on}" if time.on is not None else ""
     text = (
-        f"The time is spent in the {where['direction']} of module {where['module']} ({where['module_class']}): "
-        f"{names.seconds(here)} a step{whose}, on other ranks {names.seconds(others)}"
+        f"The time is spent in the {where.direction} of module {where.module} ({where.module_class}): "
+        f"{names.seconds(time.seconds_here)} a step{whose}, on other ranks {names.seconds(time.seconds_others)}"
     )
-    if "calls_here" in known:
-        text += (
-            f"; it is called {known['calls_here']:.3g} times a step, on other ranks {known['calls_others']:.3g} times"
-        )
-    if "elements_here" in known and known["elements_others"]:
-        ratio = float(known["elements_here"]) / float(known["elements_others"])
+    if time.calls_here is not None:
+        text += f"; it is called {time.calls_here:.3g} times a step, on other ranks {time.calls_others:.3g} times"
+    if time.elements_here is not None and time.elements_others:
+        ratio = time.elements_here / time.elements_others
         if ratio >= LARGER:
             text += f"; its input has {ratio:.1f} times as many elements"
         elif ratio > 1 / LARGER:
@@ -42,53 +37,55 @@ def in_module(finding: Finding) -> str:
 
 def in_work(finding: Finding) -> str:
     """What the module of a finding computes, compared with other ranks, as a sentence; empty where unknown."""
-    known = finding.evidence.get("module_work")
-    if not isinstance(known, Mapping) or "different" not in known:
+    work = finding.evidence.module_work
+    if work is None or work.different is None:
         return ""
-    what = "flops" if known.get("flops_others") else "bytes"
-    here, others = float(known[f"{what}_here"]), float(known[f"{what}_others"])
-    amount = f"{_large(here)}{'FLOP' if what == 'flops' else 'B'} a step"
+    computes = bool(work.flops_others)
+    here, others = (work.flops_here, work.flops_others) if computes else (work.bytes_here, work.bytes_others)
+    assert here is not None and others is not None and work.speed is not None  # else it is not known what is different
+    amount = f"{_large(here)}{'FLOP' if computes else 'B'} a step"
     unit = f"{amount}, {here / others:.2g} times as many as on other ranks"
-    speed = f"at {float(known['speed']):.2g} of their speed"
-    different = str(known["different"])
+    speed = f"at {work.speed:.2g} of their speed"
+    different = work.different
     if different == "between":
-        between = (float(known[f"between_s_{side}"]) for side in ("here", "others"))
+        between = _both(work.between_s_here, work.between_s_others)
         text = "The time passes between operators: {} a step, on other ranks {}".format(*map(names.seconds, between))
     elif different == "stalled":
-        stalled = (float(known[f"stalled_s_{side}"]) for side in ("here", "others"))
+        stalled = _both(work.stalled_s_here, work.stalled_s_others)
         text = "It has no core or sleeps: {} a step, on other ranks {}".format(*map(names.seconds, stalled))
     elif different == Reason.TIME.name.lower():
         text = f"It computes the same as on other ranks ({amount}), {speed}"
     elif different == Reason.NUMBER.name.lower():
-        text = (
-            f"It runs {float(known['operators_here']):.0f} operators a step, on other ranks "
-            f"{float(known['operators_others']):.0f}; {unit}"
-        )
+        mine, theirs = _both(work.operators_here, work.operators_others)
+        text = f"It runs {mine:.0f} operators a step, on other ranks {theirs:.0f}; {unit}"
     else:
         text = f"It computes more: {unit}, {speed}"
-    only = known.get("only_here")
-    if isinstance(only, list) and only:
-        rows = [f"{str(row['operator']).removeprefix('aten::')} (x {float(row['calls']):.0f})" for row in only]
+    if work.only_here:
+        rows = [f"{row.operator.removeprefix('aten::')} (x {row.calls:.0f})" for row in work.only_here]
         text += f"; only here it runs {', '.join(rows)}"
     return f"{text}."
 
 
 def in_compiled(finding: Finding) -> str:
     """The compiled code that a finding lies in, as a sentence; empty where it lies in none."""
-    known = finding.evidence.get("compiled")
-    if not isinstance(known, Mapping):
+    code = finding.evidence.compiled
+    if code is None:
         return ""
-    kernels = list(known["kernels"])
-    several = f" and {len(kernels) - 1} more" if len(kernels) > 1 else ""
-    way = f", in the {known['direction']}" if known["direction"] else ""
-    module = f" of module {known['module']} ({known['module_class']})" if known["module"] else ""
-    text = f"This code is compiled{way}{module}: {kernels[0]}{several}"
-    operators = list(known["operators"])
-    text += f", made of {some_operators(operators)}" if operators else ""
-    if known["file"] and known["file"] != finding.file:
-        text += f", mostly from {os.path.basename(known['file'])}:{known['line']}"
-    fused = [(str(one["file"]), int(one["line"]), str(one["operator"])) for one in known["fused_with"]]
+    several = f" and {len(code.kernels) - 1} more" if len(code.kernels) > 1 else ""
+    way = f", in the {code.direction}" if code.direction else ""
+    module = f" of module {code.module} ({code.module_class})" if code.module else ""
+    text = f"This code is compiled{way}{module}: {code.kernels[0]}{several}"
+    text += f", made of {some_operators(code.operators)}" if code.operators else ""
+    if code.file and code.file != finding.file:
+        text += f", mostly from {os.path.basename(code.file)}:{code.line}"
+    fused = [(one.file, one.line, one.operator) for one in code.fused_with]
     return f"{text}; fused with {of_other_lines(fused, finding.file)}." if fused else f"{text}."
+
+
+def _both(here: float | None, others: float | None) -> tuple[float, float]:
+    """Of both sides; NaN where nothing is known of them."""
+    nan = float("nan")
+    return nan if here is None else here, nan if others is None else others
 
 
 def _large(value: float) -> str:

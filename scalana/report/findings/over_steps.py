@@ -8,19 +8,21 @@ from scalana.report import names
 from scalana.report.document.pictures import ColumnBar, Columns
 
 if TYPE_CHECKING:
+    from scalana.detectors.evidence import InSteps, LostByPhase
     from scalana.detectors.finding import Finding
 
 
 def when(finding: Finding) -> str:
     """In which region and steps a finding's seconds are lost, as a sentence; empty where nothing is known of either."""
     evidence = finding.evidence
-    parts = [f"in region {evidence['region']}"] if evidence.get("region") else []
-    phases, steps = evidence.get("lost_by_phase"), evidence.get("in_steps")
-    if isinstance(phases, dict):
-        largest = max(phases, key=lambda name: phases[name])
-        if largest != "steady_s":
-            parts.append({"startup_s": "in start-up", "end_s": "after the last step"}[largest])
-        elif isinstance(steps, dict):
+    parts = [f"in region {evidence.region}"] if evidence.region else []
+    phases, steps = evidence.lost_by_phase, evidence.in_steps
+    if phases is not None:
+        if phases.startup_s >= max(phases.steady_s, phases.end_s):
+            parts.append("in start-up")
+        elif phases.end_s > phases.steady_s:
+            parts.append("after the last step")
+        elif steps is not None:
             parts.append(_in_steps(steps))
             parts += _a_step(finding, phases, steps)
     return f"It happens {', '.join(parts)}." if parts else ""
@@ -31,19 +33,19 @@ NEARLY_EVERY = 0.6
 is lost in each, these are nine tenths of the steps, and two thirds where it varies as waiting times do."""
 
 
-def _in_steps(steps: dict[str, object]) -> str:
-    numbers, some, every = steps.get("numbers"), int(str(steps["steps"])), int(str(steps["of"]))
-    if isinstance(numbers, list):
-        return ("in step " if len(numbers) == 1 else "in steps ") + ", ".join(map(str, numbers))
-    return "in nearly every step" if some >= NEARLY_EVERY * every else f"mostly in {some} of {every} steps"
+def _in_steps(steps: InSteps) -> str:
+    if steps.numbers is not None:
+        return ("in step " if len(steps.numbers) == 1 else "in steps ") + ", ".join(map(str, steps.numbers))
+    nearly_all = steps.steps >= NEARLY_EVERY * steps.of
+    return "in nearly every step" if nearly_all else f"mostly in {steps.steps} of {steps.of} steps"
 
 
-def _a_step(finding: Finding, phases: dict[str, float], steps: dict[str, object]) -> list[str]:
+def _a_step(finding: Finding, phases: LostByPhase, steps: InSteps) -> list[str]:
     """What mending a finding saves of each step, where it happens in nearly all."""
-    if steps.get("numbers") or int(str(steps["steps"])) < NEARLY_EVERY * int(str(steps["of"])) or finding.saving_s <= 0:
+    if steps.numbers or steps.steps < NEARLY_EVERY * steps.of or finding.saving_s <= 0:
         return []
-    share = phases["steady_s"] / max(sum(phases.values()), 1e-300)
-    return [f"and takes {names.seconds(finding.saving_s * share / int(str(steps['of'])))} of each"]
+    share = phases.steady_s / max(phases.total_s, 1e-300)
+    return [f"and takes {names.seconds(finding.saving_s * share / steps.of)} of each"]
 
 
 _COSTS = {
@@ -56,34 +58,34 @@ _COSTS = {
 
 def trend(finding: Finding) -> str:
     """How what a finding costs changes over the steps, and what it costs if that goes on; empty where it does not."""
-    known = finding.evidence.get("over_steps")
-    if not isinstance(known, dict):
+    known = finding.evidence.over_steps
+    if known is None:
         return ""
-    before, after = names.seconds(known["before_s"]), names.seconds(known["after_s"])
-    rises, each = known["after_s"] > known["before_s"], "a step" if known["steps"] == known["of"] else "each time"
-    cost = _COSTS[known["cost"]]
-    if known["shape"] == "unclear":
-        way = "rises" if rises else "falls"
+    before, after = names.seconds(known.before_s), names.seconds(known.after_s)
+    each = "a step" if known.steps == known.of else "each time"
+    cost = _COSTS[known.cost]
+    if known.so_far_s is None or known.next_s is None:
+        way = "rises" if known.rises else "falls"
         return f"{cost} {way} over the steps, steadily or at once, from about {before} {each} to {after}."
-    if known["shape"] == "jump":
-        text = f"{cost} is {after} {each} from step {known['from_step']} on, before that {before}"
+    if known.per_step_s is None:
+        text = f"{cost} is {after} {each} from step {known.from_step} on, before that {before}"
     else:
-        way, slope = "grows" if rises else "falls", names.seconds(abs(known["per_step_s"]))
-        from_to = f"from {before} in step {known['first_step']} to {after} in step {known['last_step']}"
+        way, slope = "grows" if known.rises else "falls", names.seconds(abs(known.per_step_s))
+        from_to = f"from {before} in step {known.first_step} to {after} in step {known.last_step}"
         text = f"{cost} {way} with the steps, {from_to}, by {slope} a step"
-    next_s, so_far = names.seconds(known["next_s"]), names.seconds(known["so_far_s"])
-    steps = known.get("stands_for", known["of"])
+    next_s, so_far = names.seconds(known.next_s), names.seconds(known.so_far_s)
+    steps = known.of if known.stands_for is None else known.stands_for
     return f"{text}. If this continues, the next {steps} steps cost {next_s}, after {so_far} in these."
 
 
 def growth(finding: Finding) -> Columns | None:
     """A column for each step, or for some steps each; None where the cost of a finding does not change."""
-    known = finding.evidence.get("over_steps")
-    if not isinstance(known, dict) or max(known["series_s"]) <= 0:
+    known = finding.evidence.over_steps
+    if known is None or max(known.series_s) <= 0:
         return None
-    numbers, joined = known["series_steps"], len(known["series_s"]) < int(known["of"])
+    numbers, joined = known.series_steps, len(known.series_s) < known.of
     bars = []
-    for number, seconds in zip(numbers, known["series_s"], strict=True):
+    for number, seconds in zip(numbers, known.series_s, strict=True):
         which = f"from step {number} on, on average" if joined else f"step {number}"
         bars.append(ColumnBar(seconds, f"{which}: {names.seconds(seconds)}"))
     last = f"step {numbers[-1]}{' on' if joined else ''}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import kind_of
 from scalana.report import names
-from scalana.report.findings.claims import claim, number
+from scalana.report.findings.claims import claim
 from scalana.report.findings.inside import in_compiled, in_module, in_work
 from scalana.report.findings.over_steps import trend, when
 
@@ -55,14 +55,14 @@ def cost(finding: Finding, run: RunInfo) -> str:
     lost = f"This costs {names.rank_seconds(finding.lost_s)} {kind.unit}"
     if finding.saving_s <= 0 and not kind.predicts:
         return f"{lost}."
-    if off := number(finding.evidence, "replay_off"):
+    if off := finding.evidence.replay_off:
         return f"{lost}. Saving not estimated: the replay differs from the run by {names.percent(off)}."
     if finding.saving_s <= 0:
         return f"{lost}. Fixing only this would not shorten the run: another delay takes its place."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
-    most = "at most " if finding.evidence.get("at_most") else ""
+    most = "at most " if finding.evidence.is_bound else ""
     text = f"{lost}; {kind.mended} the run would be {most}{names.seconds(finding.saving_s)}{share} shorter"
-    cpu, core_wait = (number(finding.evidence, key) or 0.0 for key in ("cpu_share", "core_wait_share"))
+    cpu, core_wait = (share or 0.0 for share in finding.evidence.cpu_split())
     if cpu >= _HAS_CORE and cpu + core_wait >= _COMPUTES and _share_cores(run):
         return f"{text}, and more if it frees a core that other ranks wait for."
     return f"{text}."
@@ -70,11 +70,12 @@ def cost(finding: Finding, run: RunInfo) -> str:
 
 def sampled(finding: Finding) -> str:
     """That what it costs was seen in few steps, where it was."""
-    marked, steps = (number(finding.evidence, key) for key in ("marked_steps", "steps"))
-    if marked is None or steps is None or steps <= marked:
+    device = finding.evidence.device
+    if device is None or device.marked_steps is None or device.steps is None or device.steps <= device.marked_steps:
         return ""
-    seen = "1 step" if marked == 1 else f"{marked:.0f} steps"
-    return f"It was measured in {seen}, which {'stands' if marked == 1 else 'stand'} for {steps:.0f} steps."
+    marked, steps = device.marked_steps, device.steps
+    seen = "1 step, which stands" if marked == 1 else f"{marked} steps, which stand"
+    return f"It was measured in {seen} for {steps} steps."
 
 
 def _share_cores(run: RunInfo) -> bool:
@@ -86,31 +87,30 @@ def _share_cores(run: RunInfo) -> bool:
 
 def loading(finding: Finding) -> str:
     """That it lies in waiting for data, if it does."""
-    known = finding.evidence.get("loading")
-    if not isinstance(known, Mapping):
+    known = finding.evidence.loading
+    if known is None:
         return ""
-    of = f" of `{known['dataset']}`" if "dataset" in known else ""
-    workers = known.get("workers")
-    known_workers = {None: "", 0: " (no workers)", 1: " (1 worker)"}.get(workers, f" ({workers} workers)")
-    return f"This time is spent waiting for the DataLoader{of}{known_workers}."
+    of = f" of `{known.dataset}`" if known.dataset is not None else ""
+    workers = {None: "", 0: " (no workers)", 1: " (1 worker)"}.get(known.workers, f" ({known.workers} workers)")
+    return f"This time is spent waiting for the DataLoader{of}{workers}."
 
 
 def compiling(finding: Finding) -> str:
     """That it lies in compiling, if it does: for how long, and how often."""
-    known = finding.evidence.get("compiling")
-    if not isinstance(known, Mapping):
+    known = finding.evidence.compiling
+    if known is None:
         return ""
-    times = round(known["compilations"])
+    times = round(known.compilations)
     count = "1 compilation" if times == 1 else f"{times} compilations"
-    others = f"; other ranks: {round(known['compilations_others'])}" if "compilations_others" in known else ""
-    again = f", {round(known['again'])} of them recompilations" if known["again"] else ""
-    return f"This time is spent compiling (torch.compile): {names.seconds(known['seconds'])} in {count}{again}{others}."
+    others = f"; other ranks: {round(known.compilations_others)}" if known.compilations_others is not None else ""
+    again = f", {round(known.again)} of them recompilations" if known.again else ""
+    return f"This time is spent compiling (torch.compile): {names.seconds(known.seconds)} in {count}{again}{others}."
 
 
 def asking(finding: Finding) -> str:
     """That it lies in waiting for servers that left no record, if it does: which, and for how long."""
-    known = finding.evidence.get("servers")
-    if not isinstance(known, Mapping):
+    known = finding.evidence.servers
+    if known is None:
         return ""
     what = "a server" if len(known) == 1 else "servers"
     return f"This time is spent waiting for {what} without a record: {_servers(known)}."
@@ -124,37 +124,39 @@ def _servers(seconds: Mapping[str, float]) -> str:
 
 def held_up(finding: Finding, run: RunInfo) -> str:
     """Where ranks wait for what a thread or child of theirs does here, if they do."""
-    known = finding.evidence.get("waits_at")
-    if not isinstance(known, Mapping):
+    known = finding.evidence.waits_at
+    if known is None:
         return ""
-    where = names.place(names.near(str(known["file"]), run.cwd), int(known["line"]))
+    where = names.place(names.near(known.file, run.cwd), known.line)
     ranks, some = run.names.many(finding.ranks, run.ranks), "waits" if len(finding.ranks) == 1 else "wait"
-    return f"Meanwhile {ranks} {some} at {where}" + (f" ({known['function']})." if known["function"] else ".")
+    return f"Meanwhile {ranks} {some} at {where}" + (f" ({known.function})." if known.function else ".")
 
 
 def slowed(finding: Finding, run: RunInfo) -> str:
     """Which lines take longer because a helper has their core, if one has."""
-    lines = finding.evidence.get("slowed")
-    if not isinstance(lines, list):
+    lines = finding.evidence.slowed
+    if lines is None:
         return ""
-    places = [names.place(names.near(str(line["file"]), run.cwd), int(line["line"])) for line in lines]
-    lost = sum(float(line["lost_s"]) for line in lines)
+    places = [names.place(names.near(line.file, run.cwd), line.line) for line in lines]
+    lost = sum(line.lost_s for line in lines)
     return f"It takes the core from {' and '.join(places[:4])}, where {names.rank_seconds(lost)} of this are lost."
 
 
 def recurrence(finding: Finding) -> str:
     """How it recurs, and which suspected causes are ruled out, if the finding says."""
-    recurs, others = finding.evidence.get("recurrence"), finding.evidence.get("not_the_cause")
-    text = f"Recurrence: {recurs}. " if recurs else ""
-    return text + (f"Not the cause: {'; '.join(map(str, others))}." if isinstance(others, list) and others else "")
+    loop = finding.evidence.loop
+    if loop is None:
+        return ""
+    text = f"Recurrence: {loop.recurrence}. " if loop.recurrence else ""
+    return text + (f"Not the cause: {'; '.join(loop.not_the_cause)}." if loop.not_the_cause else "")
 
 
 def behind(finding: Finding, run: RunInfo) -> str:
     """Which delay takes the place of this one once it is fixed, if one does."""
-    other = finding.evidence.get("behind")
-    if not isinstance(other, Mapping):
+    other = finding.evidence.behind
+    if other is None:
         return ""
-    where = names.place(names.near(str(other["file"]), run.cwd), int(other["line"]))
-    ranks = run.names.many(other["ranks"], run.ranks)
-    lost = names.rank_seconds(float(other["lost_s"]))
+    where = names.place(names.near(other.file, run.cwd), other.line)
+    ranks = run.names.many(other.ranks, run.ranks)
+    lost = names.rank_seconds(other.lost_s)
     return f"If this is fixed, {where} on {ranks} becomes the next delay, which costs {lost}."

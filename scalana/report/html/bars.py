@@ -69,7 +69,7 @@ def bars_markup(bars: Bars) -> Markup:
         parts = [
             Part(name, seconds, style) for name, seconds, style in zip(bars.names, row.seconds, PALETTE, strict=False)
         ]
-        kind, mark = ("who late", "▸ ") if row.is_marked else ("who", "")
+        kind, mark = ("late", "▸ ") if row.is_marked else (None, "")
         who = element("span", f"{mark}{row.name}", class_=kind)
         cells = who, bar(parts, bars.whole_s, row.name), element("span", row.note, class_="num")
         rows.append(element("div", *cells, class_="rank"))

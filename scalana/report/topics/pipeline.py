@@ -190,7 +190,7 @@ def _blamed(pipeline: Pipeline, cause: str, processes: ProcessNames) -> str:
     """Who or what is behind a cause, short."""
     culprit = next(one for one in pipeline.culprits if one.cause == cause)
     world = [pipeline.recorded.ranks[rank] for rank in culprit.ranks]
-    if cause == "link" and isinstance(links := culprit.evidence.get("links"), list):
+    if cause == "link" and (links := culprit.evidence.links) is not None:
         ranks = pipeline.recorded.ranks
         return ", ".join(f"from {processes.one(ranks[a])} to {processes.number_of(ranks[b])}" for a, b in links)
     if culprit.stages:

@@ -71,8 +71,8 @@ def test_what_a_root_computes_as_the_others_do_makes_nobody_wait(period_s: float
 def test_a_rank_that_computes_more_is_compared_with_the_root_as_well() -> None:
     (((name, finding), *_), _) = analyse({2: {OF_OTHERS: 45.0}})
     assert (name, finding.ranks) == (OF_OTHERS, [2])
-    assert finding.evidence["seconds_here"] == pytest.approx(0.045 * ROUNDS, rel=0.05)
-    assert finding.evidence["seconds_others"] == pytest.approx(0.030 * ROUNDS, rel=0.05)
+    assert finding.evidence.as_dict()["seconds_here"] == pytest.approx(0.045 * ROUNDS, rel=0.05)
+    assert finding.evidence.as_dict()["seconds_others"] == pytest.approx(0.030 * ROUNDS, rel=0.05)
 
 
 def test_who_calls_it_once_more_does_so_at_that_line() -> None:

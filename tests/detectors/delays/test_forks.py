@@ -44,7 +44,7 @@ def test_what_its_rank_did_before_it_started_a_thread_makes_that_late(together):
     assert (names[finding.line - 1], finding.ranks) == ("prepare", [0])
     assert finding.lost_s == pytest.approx(6.0, rel=0.05)
     assert finding.saving_s == pytest.approx(2.0, rel=0.05)
-    assert finding.evidence["seconds_here"] == pytest.approx(2.0, rel=0.05)
+    assert finding.evidence.as_dict()["seconds_here"] == pytest.approx(2.0, rel=0.05)
     assert "carried-in" not in [other.kind for other in others]
 
 
@@ -84,5 +84,5 @@ def test_a_rest_behind_the_start_of_a_thread_is_none_of_its_lateness():
     (finding,) = detect(timeline, structure(names), Waiting(waits, table, prepare(timeline), []))
     assert (names[finding.line - 1], finding.ranks) == ("slow", [1])
     assert finding.saving_s == pytest.approx(0.3, rel=0.1)
-    assert finding.evidence["cpu_share"] == pytest.approx(1.0)
-    assert finding.evidence["seconds_here"] == pytest.approx(0.3)
+    assert finding.evidence.as_dict()["cpu_share"] == pytest.approx(1.0)
+    assert finding.evidence.as_dict()["seconds_here"] == pytest.approx(0.3)

@@ -104,7 +104,7 @@ def test_hosts_that_run_ahead_of_their_devices(tmp_path):
     (found,) = findings(report)
     steps = truth.shape[1] // 2 - 1  # but for the first one, of which nothing is marked
     assert (found.kind, found.ranks, found.function) == ("device-late", [1], "sort")
-    assert found.evidence["steps"] == steps and found.evidence["marked_steps"] < steps / 2
+    assert found.evidence.as_dict()["steps"] == steps and found.evidence.as_dict()["marked_steps"] < steps / 2
     assert found.lost_s == pytest.approx(steps * 0.060, rel=0.1) == found.saving_s
     account = report.analysis.sections["device"]
     parts = account.busy_s + account.waiting_s + account.transfer_s + account.gap_s
@@ -112,7 +112,7 @@ def test_hosts_that_run_ahead_of_their_devices(tmp_path):
     spans = report.ppg.spans
     marked = np.unique(spans.table.step[spans.texts("collective") >= 0])
     later_s = np.diff(truth[:, ::2, 0], axis=0)[0]  # by how much rank 1 came later to the first collective of each step
-    assert len(marked) == found.evidence["marked_steps"]
+    assert len(marked) == found.evidence.as_dict()["marked_steps"]
     assert account.waiting_s == pytest.approx(float(later_s[marked].sum()), rel=0.1)
 
 

@@ -71,7 +71,7 @@ def test_planted(name, tmp_path):
     finding = only(report)
     assert (finding.kind, finding.ranks) == (kind, [job.fault.rank])
     assert finding.function.startswith(function)
-    assert finding.evidence[key] == value
+    assert finding.evidence.as_dict()[key] == value
     waited_s = report.analysis.sections["device"].waiting_s
     assert finding.lost_s == pytest.approx(waited_s, rel=WITHIN), "of all waiting"
     assert finding.saving_s == pytest.approx(costs_s(job), rel=WITHIN)
@@ -91,26 +91,26 @@ def test_more_work_is_told_from_a_slow_device(name, tmp_path):
     findings = report_of(job, tmp_path).findings
     assert {(f.kind, tuple(f.ranks)) for f in findings} == {("device-late", (1,))}
     for finding in findings:
-        assert finding.evidence["different"] == different and text in str(finding.evidence["work"])
+        assert finding.evidence.as_dict()["different"] == different and text in str(finding.evidence.as_dict()["work"])
     assert sum(f.saving_s for f in findings) == pytest.approx(costs_s(job), rel=WITHIN)
 
 
 def test_a_slow_device_is_one_whatever_shapes_say(tmp_path):
     finding = only(report_of(Job(fault=Fault(3, slowdown=1.3), shapes=True), tmp_path))
-    assert finding.evidence["slower"] == "1.30 times"
+    assert finding.evidence.as_dict()["slower"] == "1.30 times"
 
 
 def test_the_same_work_for_longer_is_no_more_work(tmp_path):
     """One layer of the backward pass takes longer on one device, for as much of it."""
     job = Job(fault=Fault(1, less_ns=-2 * MS), shapes=True)
     finding = only(report_of(job, tmp_path))
-    assert (finding.kind, finding.ranks, finding.evidence["different"]) == ("device-late", [1], "time")
-    assert "no more of them than others on inputs of the same shape" in str(finding.evidence["work"])
+    assert (finding.kind, finding.ranks, finding.evidence.as_dict()["different"]) == ("device-late", [1], "time")
+    assert "no more of them than others on inputs of the same shape" in str(finding.evidence.as_dict()["work"])
 
 
 def test_what_the_fault_itself_takes_is_measured(tmp_path):
     job = Job(fault=Fault(1, kernel_ns=3 * MS))
-    evidence = only(report_of(job, tmp_path)).evidence
+    evidence = only(report_of(job, tmp_path)).evidence.as_dict()
     assert evidence["seconds_here"] == pytest.approx(job.steps * 3e-3, rel=WITHIN)
     assert evidence["seconds_others"] == 0.0
 
@@ -118,7 +118,7 @@ def test_what_the_fault_itself_takes_is_measured(tmp_path):
 def test_waiting_for_the_device_is_named_where_one_rank_does_it_more(tmp_path):
     job = Job(forward_ns=60 * US, backward_ns=60 * US, fault=Fault(0, sync=True))
     findings = report_of(job, tmp_path).findings
-    assert {(f.kind, tuple(f.ranks), f.evidence["cause"]) for f in findings} == {
+    assert {(f.kind, tuple(f.ranks), f.evidence.as_dict()["cause"]) for f in findings} == {
         ("launch-gap", (0,), "device synchronisation")
     }
     assert sum(f.saving_s for f in findings) == pytest.approx(costs_s(job), rel=WITHIN)
@@ -139,7 +139,7 @@ def test_late_at_the_beginning_is_initial_skew(old, tmp_path):
     report = report_of(Job(fault=Fault(2, starts_late_ns=20 * MS), old=old), tmp_path)
     finding = only(report)
     assert (finding.kind, finding.ranks) == ("initial-skew", [2])
-    assert finding.evidence["late_s"] == pytest.approx(20e-3, rel=WITHIN)
+    assert finding.evidence.as_dict()["late_s"] == pytest.approx(20e-3, rel=WITHIN)
     assert finding.lost_s == pytest.approx(3 * 20e-3, rel=WITHIN)
 
 
@@ -170,11 +170,11 @@ def test_a_kernel_that_takes_longer_from_step_to_step_is_told_so(tmp_path):
     steps, ranks, first_s, more_s = 30, 4, 1e-3, 0.2e-3
     job = Job(ranks=ranks, steps=steps, fault=Fault(1, kernel_ns=round(first_s * 1e9), growth_ns=round(more_s * 1e9)))
     finding = only(report_of(job, tmp_path / "grows"))
-    told = finding.evidence["over_steps"]
+    told = finding.evidence.as_dict()["over_steps"]
     assert (told["shape"], told["cost"], told["steps"], told["of"]) == ("line", "waiting", steps, steps)
     # Others wait for as long as the kernel takes.
     assert told["per_step_s"] == pytest.approx((ranks - 1) * more_s, rel=WITHIN)
     assert told["after_s"] == pytest.approx((ranks - 1) * (first_s + (steps - 1) * more_s), rel=WITHIN)
     assert told["so_far_s"] == pytest.approx(finding.lost_s, rel=WITHIN) and GROWS in finding.advice
     steady = only(report_of(dataclasses.replace(job, fault=Fault(1, kernel_ns=3 * MS)), tmp_path / "steady"))
-    assert "over_steps" not in steady.evidence and GROWS not in steady.advice
+    assert "over_steps" not in steady.evidence.as_dict() and GROWS not in steady.advice

@@ -65,7 +65,7 @@ def test_planted(fault, tmp_path):
     assert (found[0].kind, found[0].ranks, found[0].function) == (kind, [1], function), report.to_text()
     assert 0.5 * lost_s < found[0].lost_s < 4 * lost_s  # a sleep may take far longer where cores are short
     if fault == "slow device":
-        assert found[0].evidence["slowdown"] == pytest.approx(3.0, rel=0.15)
+        assert found[0].evidence.as_dict()["slowdown"] == pytest.approx(3.0, rel=0.15)
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_kernels_of_some_steps_say_what_ran_in_a_module(tmp_path):
     assert len(rows) == len(steps) * RANKS * 8 + len(sorts)
     finding = next(f for f in report.findings if f.kind == "device-late")
     assert (finding.ranks, finding.function) == ([1], "sort")
-    assert "radix_sort" in finding.evidence["kernels"]
+    assert "radix_sort" in finding.evidence.as_dict()["kernels"]
 
 
 @pytest.mark.measured

@@ -45,7 +45,7 @@ def test_the_rank_that_did_not_come_is_the_cause():
     assert (finding.kind, finding.ranks, names[finding.line - 1]) == ("hang", [2], "stuck")
     assert finding.lost_s == pytest.approx(30.0)
     assert finding.lost_share == pytest.approx(1.0)
-    assert finding.evidence["waiting_ranks"] == [0, 1, 3]
+    assert finding.evidence.as_dict()["waiting_ranks"] == [0, 1, 3]
     assert "Rank 2 never reached" in finding.advice
 
 
@@ -113,7 +113,7 @@ def test_ranks_that_disagree_on_a_broadcast_are_not_taken_for_failed_ones():
     run.open_calls = [replace(call, since_s=float(calls.enter_s[ends[call.rank]])) for call in run.open_calls]
     (finding,) = hangs.detect(timeline, psg, run)
     assert finding.ranks == [2]
-    assert finding.evidence["waiting_ranks"] == [0, 1, 3]
+    assert finding.evidence.as_dict()["waiting_ranks"] == [0, 1, 3]
 
 
 def test_ranks_that_wait_for_messages_of_each_other_are_one_finding():
@@ -121,7 +121,7 @@ def test_ranks_that_wait_for_messages_of_each_other_are_one_finding():
     timeline, psg, run, _ = stopped([*opens, (3, "allreduce", 7, 10.0, -1)], {})
     (finding,) = hangs.detect(timeline, psg, run)
     assert finding.ranks == [0, 1, 2]
-    assert finding.evidence["circle"] == [0, 2, 1]
+    assert finding.evidence.as_dict()["circle"] == [0, 2, 1]
     assert "rank 0 for 2, 2 for 1, 1 for 0" in finding.advice
 
 

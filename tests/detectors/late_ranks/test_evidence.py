@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.evidence import CodePlace
 from scalana.detectors.finding import Finding
 from scalana.detectors.late_ranks.advice import advise
-from scalana.detectors.late_ranks.evidence import waits_at
+from scalana.detectors.late_ranks.description import waits_at
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate, CodeLocation
 from scalana.detectors.rollup.place_time import _alike, place_time, times_run
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.runtime.operations import BY_NAME
+from tests.known import evidence
 
 
 def test_a_function_that_a_library_calls_back_is_called_from_the_line_that_enters_the_library() -> None:
@@ -37,10 +39,11 @@ def test_a_thread_is_called_from_no_line() -> None:
 
 
 def _computes(here_s: float, others_s: float, ranks: list[int], **runs: float) -> str:
-    evidence: dict[str, object] = {"cpu_share": 0.9, "core_wait_share": 0.05, **runs}
-    evidence |= {"seconds_here": here_s, "seconds_others": others_s}
+    known = evidence(
+        **{"cpu_share": 0.9, "core_wait_share": 0.05, "seconds_here": here_s, "seconds_others": others_s, **runs}
+    )
     return advise(
-        Finding("late-ranks", 1, "no-such-file.py", 3, 3, "work", "loop", ranks, 6.0, 0.9, 2.0, evidence=evidence)
+        Finding("late-ranks", 1, "no-such-file.py", 3, 3, "work", "loop", ranks, 6.0, 0.9, 2.0, evidence=known)
     )
 
 
@@ -176,7 +179,7 @@ def test_where_a_rank_waits_for_a_lock_that_its_thread_holds() -> None:
         helper=np.array([False, True]), waits_vertex=np.array([-1, takes]), waits_line=np.array([0, 22])
     )
     timeline: Any = SimpleNamespace(activities=activities)
-    assert waits_at(candidate, table, timeline, psg) == {"file": "a.py", "line": 22, "function": ""}
+    assert waits_at(candidate, table, timeline, psg) == CodePlace("a.py", 22, "")
     table.seconds = table.seconds[::-1]  # most of it is the ranks' own work
     assert waits_at(candidate, table, timeline, psg) is None
 
@@ -192,9 +195,8 @@ def test_the_advice_tells_rests_apart(tmp_path: Path) -> None:
     ):
         path = tmp_path / f"{len(said)}.cpp"
         path.write_text(f"{line}\n")
-        evidence: dict[str, object] = {"cpu_share": 0.05, "core_wait_share": 0.02}
-        evidence |= {"seconds_here": 4.0, "seconds_others": 0.0}
-        finding = Finding("late-ranks", 1, str(path), 1, 1, "work", "call", [1], 6.0, 0.9, 2.0, evidence=evidence)
+        known = evidence(cpu_share=0.05, core_wait_share=0.02, seconds_here=4.0, seconds_others=0.0)
+        finding = Finding("late-ranks", 1, str(path), 1, 1, "work", "call", [1], 6.0, 0.9, 2.0, evidence=known)
         said[line] = advise(finding).split(":")[0]
     assert list(said.values()) == (
         ["The program itself sleeps here"] * 3

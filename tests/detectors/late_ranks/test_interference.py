@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.late_ranks.interference import KIND, name_interference
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
+from tests.known import evidence as known_evidence
 
 
 def structure():
@@ -23,7 +26,7 @@ def finding(line, lost_s, **evidence):
             Hop(0, "/job/train.py", 99, "main", "comm", "allreduce", lost_s),
             Hop(1, "/job/train.py", line, "main", "comp", "", 0.0),
         ],
-        {**known, **evidence},
+        known_evidence(**{**known, **evidence}),
     )  # fmt: skip
 
 
@@ -37,13 +40,12 @@ def test_lines_that_starve_are_told_together_where_the_helper_computes():
     assert (found.kind, found.file, found.line, found.function, found.ranks) == (KIND, "/job/data.py", 8, "decode", [1])
     assert (found.lost_s, found.saving_s) == (9.0, 3.0)
     assert found.path[-1].line == 8
-    assert [place["line"] for place in found.evidence["slowed"]] == [20, 30]
+    assert [place["line"] for place in found.evidence.as_dict()["slowed"]] == [20, 30]
 
 
 def test_they_join_the_finding_of_that_helper():
     psg, loop = structure()
-    waited_for = finding(9, 2.0, helper_share=1.0)
-    waited_for.file, waited_for.function = "/job/data.py", "decode"
+    waited_for = replace(finding(9, 2.0, helper_share=1.0), file="/job/data.py", function="decode")
     (found,) = name_interference([finding(20, 6.0), waited_for], helper_seconds(psg, loop, 0, 5, 0, 0), psg)
     assert (found.kind, found.line, found.lost_s) == (KIND, 9, 8.0)
 

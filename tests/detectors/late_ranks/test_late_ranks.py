@@ -50,7 +50,7 @@ def test_a_slow_rank(ranks, period_s):
     assert (name, finding.ranks, rest) == ("augment", [1], [])
     assert finding.lost_s == pytest.approx(0.020 * 60 * (ranks - 1), rel=0.1)
     assert finding.saving_s == pytest.approx(end_s(program) - end_s(steps(ranks, 60, mended, noise=0.03)), rel=0.1)
-    assert finding.evidence["ratio"] == pytest.approx(5.0, rel=0.1)
+    assert finding.evidence.as_dict()["ratio"] == pytest.approx(5.0, rel=0.1)
     assert [(hop.operation, hop.ranks) for hop in finding.path] == [("allreduce", ranks - 1), ("", 1)]
 
 
@@ -77,7 +77,7 @@ def test_load_that_moves_from_ranks_to_others_over_the_run_is_one_finding(period
 
     program = steps(4, 300, cost, noise=0.1)
     ((name, finding),) = analyse(program, period_s=period_s)[0]
-    assert (name, finding.ranks, finding.evidence["drifts"]) == ("forward", [0, 1, 2, 3], True)
+    assert (name, finding.ranks, finding.evidence.as_dict()["drifts"]) == ("forward", [0, 1, 2, 3], True)
     assert finding.saving_s == pytest.approx(end_s(program) - end_s(steps(4, 300, mended, noise=0.1)), rel=0.15)
     assert "each far more than the others during a part of the run" in claim(finding, 4)
     assert "rebalance" in finding.advice
@@ -143,7 +143,7 @@ def test_the_saving_of_a_masked_fault_is_what_fixing_only_it_brings():
     assert (name, finding.ranks) == ("f", [1])
     assert finding.lost_s == pytest.approx(0.070 * 40)
     assert finding.saving_s == pytest.approx(0.010 * 40)
-    behind = finding.evidence["behind"]
+    behind = finding.evidence.as_dict()["behind"]
     assert behind["ranks"] == [2]
     assert behind["lost_s"] == pytest.approx(0.020 * 3 * 40)
 
@@ -156,15 +156,15 @@ def test_behind_a_cause_hides_none_that_is_told_before_it():
 
     (first, f), (second, g) = analyse(steps(4, 80, cost))[0]
     assert (first, f.ranks, second, g.ranks) == ("f", [1], "g", [2])
-    assert f.evidence["behind"]["ranks"] == [2]
-    assert "behind" not in g.evidence
+    assert f.evidence.as_dict()["behind"]["ranks"] == [2]
+    assert "behind" not in g.evidence.as_dict()
 
 
 def test_behind_a_cause_hides_nothing_at_its_own_line(monkeypatch):
     monkeypatch.setattr(late_ranks, "next_cause", lambda candidate, *_: candidate)
     ((name, finding), *_) = analyse([rank * 40 for rank in examples.masked()])[0]
     assert (name, finding.ranks) == ("f", [1])
-    assert "behind" not in finding.evidence
+    assert "behind" not in finding.evidence.as_dict()
 
 
 @pytest.mark.parametrize(("ms", "told"), [(6, ["extra"]), (2, [])])
@@ -201,7 +201,7 @@ def test_only_work_is_named_behind_a_masked_fault():
     ((name, finding),) = analyse([rank * 40 for rank in step])[0]
     assert (name, finding.ranks) == ("f", [1])
     assert finding.saving_s == pytest.approx(0.010 * 40)
-    assert "behind" not in finding.evidence
+    assert "behind" not in finding.evidence.as_dict()
 
 
 def test_the_path_of_a_chain_leads_over_every_rank():
@@ -282,4 +282,4 @@ def test_ranks_that_are_as_late_behind_another_are_mended_together():
     assert (name, finding.ranks) == ("chunk", [2, 3])
     as_it_is, mended = (simulate(each)[0].locations.end_s.max() for each in (program(2, 3), program()))
     assert finding.saving_s == pytest.approx(as_it_is - mended, rel=0.05)
-    assert finding.evidence["seconds_here"] == pytest.approx(30 * 0.06, rel=0.05)
+    assert finding.evidence.as_dict()["seconds_here"] == pytest.approx(30 * 0.06, rel=0.05)

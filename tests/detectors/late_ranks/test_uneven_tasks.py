@@ -66,8 +66,8 @@ def test_another_rank_takes_longer_for_each_block(across, down, period_s):
     assert finding.saving_s == pytest.approx(slow - quick, rel=0.2)
     # What all wait less: the time that the run takes less, but for what they then compute less.
     excess_s = 0.010 * SWEEPS * BLOCKS
-    assert finding.evidence["large_tasks_over_s"] == pytest.approx(excess_s, rel=0.1)
-    assert finding.evidence["large_tasks"] == pytest.approx(SWEEPS * BLOCKS, rel=0.1)
+    assert finding.evidence.as_dict()["large_tasks_over_s"] == pytest.approx(excess_s, rel=0.1)
+    assert finding.evidence.as_dict()["large_tasks"] == pytest.approx(SWEEPS * BLOCKS, rel=0.1)
     assert finding.lost_s == pytest.approx(finding.saving_s * ranks - excess_s, rel=0.2)
 
 

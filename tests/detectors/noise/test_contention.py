@@ -13,8 +13,9 @@ from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import find_waits
+from scalana.detectors.evidence import ModuleTime
 from scalana.detectors.finding import Finding
-from scalana.detectors.late_ranks.evidence import computes_more, may_compute_more
+from scalana.detectors.late_ranks.description import computes_more, may_compute_more
 from scalana.detectors.late_ranks.late_ranks import Waiting, detect
 from scalana.detectors.noise.contention import (
     CoreContention,
@@ -33,6 +34,7 @@ from scalana.graphs.structure.psg import PSG, Place, Vertex, VertexKind
 from scalana.runtime.operations import BY_NAME
 from tests.detectors.jobs import steps, structure
 from tests.detectors.simulator import simulate
+from tests.known import evidence as known_evidence
 
 
 def timeline(cpu_s: list[float], wait_s: list[float]) -> Any:
@@ -62,7 +64,7 @@ def crowded(cpu_s: float, core_wait_s: float, ranks: int) -> Any:
 
 
 def found(kind: str, lost_s: float, **evidence: object) -> Finding:
-    return Finding(kind, 1, "a.cc", 7, 7, "f", "loop", [3], lost_s, 0.5, 0.1, evidence=dict(evidence))
+    return Finding(kind, 1, "a.cc", 7, 7, "f", "loop", [3], lost_s, 0.5, 0.1, evidence=known_evidence(**evidence))
 
 
 def hosts(ranks: int, cores: int) -> Any:
@@ -135,7 +137,10 @@ def test_far_more_work_is_no_turn_though_it_is_a_small_part_of_the_run(
 ) -> None:
     told: dict[str, object] = {"cpu_here": here_s, "cpu_others": others_s, "steady_share": steady, **LITTLE}
     if module_s is not None:
-        told["module_time"] = dict(zip(("cpu_here", "cpu_others"), module_s, strict=True))
+        here, others = module_s
+        told["module_time"] = ModuleTime(
+            seconds_here=0.1, seconds_others=0.1, steps=1, cpu_here=here, cpu_others=others
+        )
     finding = found("late-ranks", 0.2, cpu_share=0.3, core_wait_share=0.7, sync_intervals=50.0, **told)
     assert bool(without_turns([finding], crowded(0.2, 0.6, 8), hosts(8, 2))) is kept
 
@@ -165,9 +170,8 @@ def test_calls_that_take_long_where_ranks_share_cores_are_told(cores: int, trans
 
 @pytest.mark.parametrize(("sleeps", "kept"), [(True, True), (False, False)])
 def test_ranks_that_sleep_in_turn_wait_for_a_core_when_they_wake_up(sleeps: bool, kept: bool) -> None:
-    shares = {"cpu_share": 0.0, "core_wait_share": 0.4, "programs_share": 0.6, "sync_intervals": 50.0}
+    shares = {"cpu_share": 0.0, "core_wait_share": 0.4, "sleeps": sleeps, "programs_share": 0.6, "sync_intervals": 50.0}
     finding = replace(found("late-ranks", 2.0, **shares), ranks=list(range(8)))
-    finding.evidence["sleeps"] = sleeps
     assert bool(without_turns([finding], crowded(0.2, 0.6, 8), hosts(8, 2))) is kept
 
 

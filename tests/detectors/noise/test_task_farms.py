@@ -179,8 +179,8 @@ def test_large_tasks_are_found_where_another_thread_of_the_manager_waits_for_the
     table = blame(timeline, waits)
     (finding,) = detect(timeline, structure(names), Waiting(waits, table, replay, find_task_farms(timeline)))
     assert (names[finding.line - 1], finding.ranks) == ("chunk", [1, 2, 3])
-    assert finding.evidence["large_tasks"] == 12
-    assert finding.evidence["large_tasks_over_s"] == pytest.approx(12 * 0.180, rel=0.1)
+    assert finding.evidence.as_dict()["large_tasks"] == 12
+    assert finding.evidence.as_dict()["large_tasks_over_s"] == pytest.approx(12 * 0.180, rel=0.1)
     saved_s = whole_ms / 1e3 - float(simulate(plain)[0].locations.end_s.max())
     assert finding.saving_s == pytest.approx(saved_s, rel=0.3)
     chunk = next(c for c in join_entries(table, timeline, structure(names)) if c.ranks == [1, 2, 3])
@@ -202,9 +202,9 @@ def slow(program, period_s=0.0):
 def test_a_worker_that_takes_longer_for_a_piece_is_named_although_it_does_fewer(period_s):
     ((name, finding),) = slow(farm(lambda piece, worker: 60.0 if worker == 2 else 20.0), period_s)
     assert (name, finding.kind, finding.ranks) == ("chunk", "slow-worker", [2])
-    assert finding.evidence["task_s_here"] == pytest.approx(0.060, rel=0.1)
-    assert finding.evidence["task_s_others"] == pytest.approx(0.020, rel=0.1)
-    assert finding.lost_s == pytest.approx(0.040 * finding.evidence["tasks_here"], rel=0.1)
+    assert finding.evidence.as_dict()["task_s_here"] == pytest.approx(0.060, rel=0.1)
+    assert finding.evidence.as_dict()["task_s_others"] == pytest.approx(0.020, rel=0.1)
+    assert finding.lost_s == pytest.approx(0.040 * finding.evidence.as_dict()["tasks_here"], rel=0.1)
     assert finding.saving_s == pytest.approx(finding.lost_s / WORKERS)
 
 

@@ -48,7 +48,7 @@ def test_the_heavy_stage_is_behind_imbalance_and_a_new_split_is_what_it_saves() 
     known = Layers((*(f"layers.{i}" for i in range(16)), "lm_head"), layers, np.array([0, 4, 8, 12, 17]))
     found = only(diagnosed(costs, known))
     assert (found.cause, found.ranks, found.stages) == ("imbalance", (3,), (3,))
-    assert found.evidence["split"] == "5/5/5/2"
+    assert found.evidence.split == "5/5/5/2"
     assert found.saving_s == pytest.approx((1020 - 795) * MS)
 
 
@@ -57,7 +57,7 @@ def test_a_single_layer_that_is_the_wall_promises_nothing() -> None:
     costs[:, 1] *= 2
     layers = Layers(("a", "b", "c", "d"), usual(), np.arange(5))
     found = only(diagnosed(costs, layers))
-    assert found.ranks == (1,) and found.saving_s == 0.0 and found.evidence["wall"] == "b"
+    assert found.ranks == (1,) and found.saving_s == 0.0 and found.evidence.wall == "b"
 
 
 def test_a_straggler_is_told_with_its_microbatches() -> None:
@@ -65,14 +65,14 @@ def test_a_straggler_is_told_with_its_microbatches() -> None:
     costs[:, 1, ::3] *= 2.5
     found = only(diagnosed(costs))
     assert (found.cause, found.ranks, found.stages) == ("straggler", (1,), (1,))
-    assert found.evidence["microbatches"] == [0, 3, 6] and found.evidence["which"] == "every third microbatch"
+    assert found.evidence.microbatches == [0, 3, 6] and found.evidence.which == "every third microbatch"
     assert found.saving_s > 100 * MS
 
 
 def test_links_that_are_all_slow_blame_no_rank_in_particular() -> None:
     found = only(diagnosed(usual(), latency_s=10 * MS))
     assert found.cause == "link" and found.ranks == (0, 1, 2, 3) and found.stages == ()
-    assert found.evidence["latency_s"] == pytest.approx(10 * MS)
+    assert found.evidence.latency_s == pytest.approx(10 * MS)
 
 
 def test_data_that_all_ranks_load_is_found_on_all_and_what_all_do_between_actions_on_none() -> None:
@@ -135,4 +135,4 @@ def test_a_slow_link_is_told_from_others_in_one_batch() -> None:
     rows = rows_of(program, costs, "megatron-interleaved", steps=3, meet=True, latency_s=latency)
     found = only(diagnose(rows, ENGINES["megatron-interleaved"]))
     assert (found.cause, found.ranks) == ("link", (1, 2))
-    assert found.evidence["links"] == [[1, 2]] and found.evidence["latency_s"] == pytest.approx(20 * MS)
+    assert found.evidence.links == [[1, 2]] and found.evidence.latency_s == pytest.approx(20 * MS)

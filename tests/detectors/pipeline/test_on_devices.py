@@ -152,7 +152,7 @@ def test_a_stage_that_takes_twice_as_long_on_its_device_is_the_imbalance(tmp_pat
     assert [stage.load for stage in found.stages] == pytest.approx([2 / 3, 4 / 3], rel=1e-3)
     assert kinds(analysis)[:1] == ["pipeline-imbalance"]
     finding = analysis.findings[0]
-    assert finding.ranks == [1] and finding.where["stage"] == 1 and "pipeline-host" not in kinds(analysis)
+    assert finding.ranks == [1] and finding.where.stage == 1 and "pipeline-host" not in kinds(analysis)
     assert finding.function == "load"  # where rank 1 launches its actions, and rank 0 does not
     # The first step is none of them.
     assert finding.lost_s == pytest.approx(found.seconds["imbalance"] * RANKS * (STEPS - 1))
@@ -239,7 +239,7 @@ def test_a_straggler_that_grows_from_step_to_step_is_told_so(
     steps = 46
     analysis = Job(even(), marked, steps=steps, long_ms=1.0).analysed(tmp_path)
     (finding,) = [one for one in analysis.findings if one.kind == "pipeline-straggler"]
-    told = finding.evidence["over_steps"]
+    told = finding.evidence.as_dict()["over_steps"]
     seen = steps - 1 if marked is None else steps // 2  # without the first
     assert (finding.ranks, told["shape"], told["cost"], told["of"]) == ([1], "line", "work", seen)
     # Three microbatches of a step, by 1 ms more in each.
@@ -247,4 +247,4 @@ def test_a_straggler_that_grows_from_step_to_step_is_told_so(
     assert told["so_far_s"] == pytest.approx(3e-3 * steps * (steps + 1) / 2, rel=0.1)
     assert ("stands_for" in told) == (marked is not None) and GROWS in finding.advice
     steady = Job(slow_stage(), marked, steps=steps).analysed(tmp_path / "steady")
-    assert not any("over_steps" in one.evidence for one in steady.findings)
+    assert not any("over_steps" in one.evidence.as_dict() for one in steady.findings)

@@ -44,6 +44,6 @@ def test_the_stage_that_takes_twice_as_long_is_found(tmp_path: Path) -> None:
     assert found.shares["imbalance"] == pytest.approx((17 - 13.5) / 17, abs=0.03)
     assert found.shares["host"] < 0.02
     first = report.findings[0]
-    assert (first.kind, first.ranks, first.where["stage"]) == ("pipeline-imbalance", [1], 1), report.to_text()
+    assert (first.kind, first.ranks, first.where.stage) == ("pipeline-imbalance", [1], 1), report.to_text()
     # What the pipeline says of its devices, late kernels and having nothing to do, nobody else says again.
     assert not {"device-late", "launch-gap"} & {finding.kind for finding in report.findings}

@@ -283,10 +283,10 @@ def problems_of(case: Case, run: Recorded, mended: Recorded, tolerance: float = 
         return [f"told: {[(each.kind, each.ranks, each.lost_s) for each in run.findings]}"]
     if abs(first.lost_s / case.lost_s - 1.0) > tolerance:
         found.append(f"costs {first.lost_s}, planted {case.lost_s}")
-    if case.recurs not in str(first.evidence["recurrence"]):
-        found.append(f"recurs: {first.evidence['recurrence']}")
+    if case.recurs not in str(first.evidence.as_dict()["recurrence"]):
+        found.append(f"recurs: {first.evidence.as_dict()['recurrence']}")
     for key, value in case.also.items():
-        told = first.evidence.get(key)
+        told = first.evidence.as_dict().get(key)
         if key == "times" and abs(float(str(told)) / float(value) - 1.0) <= tolerance / 5:
             continue
         if sorted(told) != sorted(value) if isinstance(told, list) else told != value:

@@ -66,7 +66,7 @@ def test_many_processes_with_lengths_as_they_are(tmp_path: Path) -> None:
     assert sum(shares[key] for key in waiting) * total_s == pytest.approx(sum(idle), rel=0.02)
     assert shares["other"] < 0.01 and shares["slow-hardware"] > 0.02
     factor = [row for row in run.findings if row.kind == "rl-slow-hardware"]
-    assert factor and factor[0].ranks == [7] and factor[0].evidence["times"] == "1.80"
+    assert factor and factor[0].ranks == [7] and factor[0].evidence.as_dict()["times"] == "1.80"
     assert all(each.error < 0.02 for each in run.account.what_if)
 
 
@@ -79,7 +79,7 @@ def test_a_process_that_is_slower_in_some_work_than_in_other(told: bool, tmp_pat
     run, mended = modelled(replace(usual, slow_in=slow), tmp_path / "run"), modelled(usual, tmp_path / "mended")
     first = run.findings[0]
     assert first.kind == "rl-slow-hardware" and first.ranks == [3]
-    assert first.evidence["times_by_phase"] == "log-prob 4.00, training 1.50"
+    assert first.evidence.as_dict()["times_by_phase"] == "log-prob 4.00, training 1.50"
     told_slow = [(each.rank, each.phase, round(each.times, 2)) for each in run.account.slow]
     assert told_slow == [(3, "log-prob", 4.0), (3, "training", 1.5)]
     names = run.report.ppg.run.names
@@ -172,11 +172,11 @@ def test_a_verifier_that_takes_longer_from_step_to_step_is_told_so(tmp_path: Pat
 
     run = modelled(loop(slow_s, more_s), tmp_path / "run")
     (found,) = [each for each in run.findings if each.kind == "rl-verifier"]
-    told = found.evidence["over_steps"]
+    told = found.evidence.as_dict()["over_steps"]
     assert (found.ranks, told["shape"], told["cost"], told["of"]) == ([2], "line", "idle", steps)
     others = jobs.RANKS - 1
     assert told["per_step_s"] == pytest.approx(others * more_s, rel=0.05)
     assert told["so_far_s"] == pytest.approx(found.lost_s, rel=0.02)
     assert "The idle time that it causes grows with the steps" in trend(found) and GROWS not in found.advice
     steady = modelled(loop(slow_s), tmp_path / "steady").findings
-    assert steady and not any("over_steps" in each.evidence for each in steady)
+    assert steady and not any("over_steps" in each.evidence.as_dict() for each in steady)

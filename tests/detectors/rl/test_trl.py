@@ -63,7 +63,7 @@ def test_a_slow_verifier(tmp_path: Path) -> None:
             break
     assert finding is not None and (finding.kind, finding.ranks) == ("rl-verifier", [1])
     assert finding.lost_s == pytest.approx(slept_s, rel=0.1)
-    assert finding.where["phase"] == "verifier"
+    assert finding.where.phase == "verifier"
     # Of two processes, one of which waits meanwhile.
     assert account.shares["verifier"] * 2 * account.step_s.sum() == pytest.approx(2 * slept_s, rel=0.1)
     # The same weights without being recorded.
@@ -78,9 +78,9 @@ def test_long_answers(tmp_path: Path) -> None:
         made = spans.rows("trajectory")
         ranks, tokens = spans.rank[made], spans.integers("tokens")[made]
         assert len(made) == 2 * 4 * 4 and tokens[ranks == 1].min() >= 95 and tokens[ranks == 0].max() <= 12
-        told = [(each.kind, each.ranks, each.where.get("phase")) for each in report.findings]
+        told = [(each.kind, each.ranks, each.where.phase) for each in report.findings]
         if told and told[0] == ("rl-long-tail", [1], "generation"):
-            longest = report.findings[0].evidence["trajectories"]
+            longest = report.findings[0].evidence.as_dict()["trajectories"]
             assert isinstance(longest, list) and all(str(name).split(".")[1] == "1" for name in longest)
             return
     raise AssertionError(told)

@@ -60,7 +60,7 @@ class Program:
         waits = find_waits(timeline)
         table = blame(timeline, waits, same_work(timeline, self.psg))
         found = detect(timeline, self.psg, Waiting(waits, table, prepare(timeline), find_task_farms(timeline)))
-        return [(f.line, f.function, f.ranks, f.evidence.get("leaf")) for f in found]
+        return [(f.line, f.function, f.ranks, f.evidence.as_dict().get("leaf")) for f in found]
 
 
 def leaf(function: str, line: int, calls: int) -> dict[str, object]:

@@ -47,8 +47,8 @@ def test_the_planted_fault_is_on_top(name, noise):
     assert LINES[place] <= top.line <= top.end_line <= LINES[place] + 2 + (1 if place == "allreduce" else 0)
     if not noise:
         assert len(found.findings) == 1
-        assert top.evidence["growth"] == growth
-        assert top.evidence["confidence"] > 0.8
+        assert top.evidence.as_dict()["growth"] == growth
+        assert top.evidence.as_dict()["confidence"] > 0.8
 
 
 def test_seconds_lost_are_those_planted():
@@ -69,7 +69,7 @@ def test_what_is_no_computing_is_told(busy, said):
         own = analysis.ppg.timeline.own
         own.cpu_s[:] = busy * own.seconds
     found = detect([run_costs(analysis, "run") for analysis in analyses], 2, analyses[2])
-    assert found.findings[0].evidence["cpu_share"] == pytest.approx(busy)
+    assert found.findings[0].evidence.as_dict()["cpu_share"] == pytest.approx(busy)
     assert ("waits for a lock" in scaling_text.render(found)) is said
 
 
@@ -100,7 +100,7 @@ def test_three_sizes_are_enough(name):
 def test_two_sizes_answer_without_a_model():
     found = run("table", [2, 8], at=64)
     assert found.findings[0].kind == "replicated"
-    assert "model" not in found.findings[0].evidence
+    assert "model" not in found.findings[0].evidence.as_dict()
     assert found.prediction is None
     assert any("third size" in warning for warning in found.warnings)
 
@@ -123,7 +123,9 @@ def test_asking_for_a_size_orders_by_what_is_lost_there():
     assert [f.kind for f in scale([2, 4, 8], cost).findings] == ["replicated", "serial"]
     far = scale([2, 4, 8], cost, at=256)
     assert [f.kind for f in far.findings] == ["serial", "replicated"]
-    assert far.findings[0].evidence["predicted"]["lost_s"] == pytest.approx(STEPS * 0.001 * (256**2 - 4), rel=0.01)
+    assert far.findings[0].evidence.as_dict()["predicted"]["lost_s"] == pytest.approx(
+        STEPS * 0.001 * (256**2 - 4), rel=0.01
+    )
 
 
 def test_repeated_runs_tell_the_noise():
@@ -132,7 +134,7 @@ def test_repeated_runs_tell_the_noise():
     assert quiet.noise.repeated and loud.noise.repeated
     assert quiet.noise.relative < 0.03 < loud.noise.relative
     assert not scale([2, 4, 8], jobs.rebuilt_table).noise.repeated
-    assert quiet.findings[0].evidence["seconds"] == pytest.approx([STEPS * 0.020] * 3)
+    assert quiet.findings[0].evidence.as_dict()["seconds"] == pytest.approx([STEPS * 0.020] * 3)
 
 
 @pytest.mark.parametrize(
@@ -212,8 +214,8 @@ def helper(monkeypatch):
 def test_a_helper_that_scales_for_one_caller_does_not_hide_the_other(helper):
     (finding,) = scale(SIZES, jobs.rebuilt_table, at=64).findings
     assert (finding.kind, finding.line, finding.function) == ("replicated", 91, "spin")
-    assert finding.evidence["seconds"] == pytest.approx([STEPS * 0.020] * len(SIZES))
-    assert finding.evidence["growth"] == "constant"
+    assert finding.evidence.as_dict()["seconds"] == pytest.approx([STEPS * 0.020] * len(SIZES))
+    assert finding.evidence.as_dict()["growth"] == "constant"
 
 
 def test_callers_that_lose_in_one_helper_are_told_apart(helper):
@@ -222,9 +224,9 @@ def test_callers_that_lose_in_one_helper_are_told_apart(helper):
 
     first, second = scale(SIZES, cost, at=64).findings
     assert (first.kind, first.line, first.ranks) == ("serial", 91, [0])
-    assert first.evidence["seconds"] == pytest.approx([STEPS * 0.003 * ranks for ranks in SIZES])
+    assert first.evidence.as_dict()["seconds"] == pytest.approx([STEPS * 0.003 * ranks for ranks in SIZES])
     assert (second.kind, second.line, second.ranks) == ("replicated", 91, list(range(16)))
-    assert second.evidence["seconds"] == pytest.approx([STEPS * 0.020] * len(SIZES))
+    assert second.evidence.as_dict()["seconds"] == pytest.approx([STEPS * 0.020] * len(SIZES))
 
 
 def test_communication_without_a_core_each_is_not_extrapolated():

@@ -51,7 +51,7 @@ def first_finding(late):
 def test_compiling_is_told_with_how_often_and_how_long() -> None:
     found = first_finding("run")
     seconds = pytest.approx(STEPS * late_work.LATE_S, rel=1e-6)
-    assert found.evidence["compiling"] == {
+    assert found.evidence.as_dict()["compiling"] == {
         "seconds": seconds,
         "compilations": STEPS,
         "again": STEPS - 1,
@@ -66,4 +66,4 @@ def test_compiling_is_told_with_how_often_and_how_long() -> None:
 
 def test_computing_beside_compiling_is_not_compiling() -> None:
     found = first_finding("other")
-    assert "compiling" not in found.evidence and compiling(found) == "" and "mark_dynamic" not in found.advice
+    assert "compiling" not in found.evidence.as_dict() and compiling(found) == "" and "mark_dynamic" not in found.advice

@@ -40,7 +40,7 @@ def first_finding(late, workers=0):
 
 def test_a_late_loader_is_told_with_what_loaders_offer() -> None:
     found = first_finding("load")
-    assert found.evidence["loading"] == {"dataset": "Pages", "workers": 0}
+    assert found.evidence.as_dict()["loading"] == {"dataset": "Pages", "workers": 0}
     assert "num_workers" in found.advice
     assert loading(found) == "This time is spent waiting for the DataLoader of `Pages` (no workers)."
     assert "prefetch_factor" in first_finding("load", workers=2).advice
@@ -48,4 +48,4 @@ def test_a_late_loader_is_told_with_what_loaders_offer() -> None:
 
 def test_computing_beside_a_loader_is_not_loading() -> None:
     found = first_finding("compute")
-    assert "loading" not in found.evidence and loading(found) == "" and "num_workers" not in found.advice
+    assert "loading" not in found.evidence.as_dict() and loading(found) == "" and "num_workers" not in found.advice

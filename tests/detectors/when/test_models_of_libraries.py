@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from scalana.detectors.finding import Where
 from scalana.detectors.run import analyze
 from scalana.frontend.models.recorded import add_models, operators_at
 from scalana.graphs.ppg import PPG
@@ -96,8 +97,8 @@ def test_a_finding_is_at_the_users_line_and_names_that_of_the_model(
     (finding,) = analyze(run(tmp_path, slow)).findings
     assert (finding.file, finding.line, finding.ranks) == (FILE, 40, [1])
     assert finding.lost_s == pytest.approx(2 * STEPS * 0.030, rel=0.1)
-    assert finding.evidence["library"] == {"file": HUB, "line": line, "function": function, "calls": ""}
-    assert finding.where == {"module": "layers.1.expert", "module_class": "Expert", "direction": "forward"}
+    assert finding.evidence.as_dict()["library"] == {"file": HUB, "line": line, "function": function, "calls": ""}
+    assert finding.where == Where(module="layers.1.expert", module_class="Expert", direction="forward")
 
 
 def test_the_time_in_a_model_lies_on_its_operators_and_modules(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from scalana.detectors.analysis import Analysis
+from scalana.detectors.finding import Where
 from scalana.detectors.run import analyze
 from scalana.detectors.when.roofline import Ceilings, roofline
 from scalana.report import data, text
@@ -98,9 +99,9 @@ def run(folder: Path, slow_rank: int = 1, elements: int = 64) -> Analysis:
 def test_a_finding_names_the_module_that_takes_longer(tmp_path: Path) -> None:
     analysis = run(tmp_path, elements=192)
     finding = analysis.findings[0]
-    assert finding.where == {"module": "layers.1.expert", "module_class": "Expert", "direction": "forward"}
+    assert finding.where == Where(module="layers.1.expert", module_class="Expert", direction="forward")
     assert finding.lost_s == pytest.approx(2 * STEPS * 0.030, rel=0.1)
-    told = finding.evidence["module_time"]
+    told = finding.evidence.as_dict()["module_time"]
     assert isinstance(told, dict)
     assert told["seconds_here"] == pytest.approx(0.040) and told["seconds_others"] == pytest.approx(0.010)
     assert told["cpu_here"] == pytest.approx(0.040) and told["cpu_others"] == pytest.approx(0.010)
@@ -140,7 +141,7 @@ def test_the_small_half_of_a_cause_is_told_beside_the_large_one(
         rank.end()
     found = analyze(build(tmp_path, command=["train"])).findings
     assert [one.line for one in found] == lines
-    assert [one.where["module"] for one in found] == [backward_of, "layers.1.expert"][: len(lines)]
+    assert [one.where.module for one in found] == [backward_of, "layers.1.expert"][: len(lines)]
     assert [one.lost_s for one in found] == pytest.approx([STEPS * 0.020, STEPS * 0.003][: len(lines)], rel=0.2)
 
 
@@ -163,7 +164,7 @@ def test_modules_are_told_over_ranks_without_waiting(tmp_path: Path) -> None:
 
 def test_the_same_work_at_a_part_of_the_speed_is_said_and_is_below_the_ceiling(tmp_path: Path) -> None:
     analysis = run(tmp_path)
-    told = analysis.findings[0].evidence["module_work"]
+    told = analysis.findings[0].evidence.as_dict()["module_work"]
     assert isinstance(told, dict) and told["different"] == "time"
     assert told["flops_here"] == told["flops_others"] == 2e9 and told["speed"] == pytest.approx(0.25)
     assert "computes the same as on other ranks (2 GFLOP a step), at 0.25 of their speed" in text.render(analysis)
@@ -222,4 +223,4 @@ def test_models_of_one_class_that_come_one_after_the_other_are_told_apart(tmp_pa
         rank.end()
     found = {finding.line: finding.where for finding in analyze(build(tmp_path, command=["train"])).findings}
     for line, late in ((42, 0), (52, 1)):
-        assert found[line] == {"module": f"layers.{late}", "module_class": "Layer", "direction": "backward"}
+        assert found[line] == Where(module=f"layers.{late}", module_class="Layer", direction="backward")

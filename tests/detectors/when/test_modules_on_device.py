@@ -12,7 +12,7 @@ import pytest
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.finding import Finding
 from scalana.detectors.run import analyze
-from scalana.detectors.when.module_times import tell_modules
+from scalana.detectors.when.module_times import with_modules
 from scalana.detectors.when.roofline import Ceilings, roofline
 from scalana.report import data, text
 from scalana.report.findings.inside import in_module
@@ -203,9 +203,9 @@ def test_a_finding_of_devices_is_in_what_their_device_takes_longer_for_and_other
     layer = next(number for number, one in enumerate(analysis.modules.modules) if one.name == "layers.1")
     vertex = int(analysis.modules.places[layer][0][0])
     one = Finding(kind, vertex, FILE, 12, 12, "Net.forward", "comp", [SLOW], 1.0, 1.0, 0.0)
-    tell_modules([one], analysis.modules, analysis.ppg)
-    assert (one.where["module"], one.where["direction"]) == (module, slow)
-    found = one.evidence["module_time"]
+    (one,) = with_modules([one], analysis.modules, analysis.ppg)
+    assert (one.where.module, one.where.direction) == (module, slow)
+    found = one.evidence.as_dict()["module_time"]
     assert isinstance(found, dict) and found["on"] == on
     took = {
         "layers.1": {"device": (0.030, 0.010), "host": (0.001, 0.001)},

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from scalana.detectors.finding import Finding
-from scalana.detectors.when.module_comparison import tell_work
+from scalana.detectors.evidence import Evidence, ModuleTime
+from scalana.detectors.finding import Finding, Where
+from scalana.detectors.when.module_comparison import with_work
 from scalana.detectors.when.module_work import ModuleWork, with_inside
 from scalana.detectors.when.roofline import Ceilings, Roofline, roofline
 from scalana.graphs.arrays.types import FloatArray
@@ -99,8 +101,11 @@ def test_caches_lend_speed_to_what_fits_into_them() -> None:
 
 def finding() -> Finding:
     one = Finding("late-ranks", 0, "a.py", 1, 1, "f", "comp", [1], 1.0, 1.0, 0.0)
-    one.where.update(module="slow", module_class="Slow", direction="forward")
-    one.evidence["module_time"] = {"seconds_here": 0.2, "seconds_others": 0.1}
+    one = replace(
+        one,
+        where=Where(module="slow", module_class="Slow", direction="forward"),
+        evidence=Evidence(module_time=ModuleTime(seconds_here=0.2, seconds_others=0.1, steps=1)),
+    )
     return one
 
 
@@ -117,17 +122,16 @@ def test_why_a_module_is_late_on_a_rank(
     here: list[tuple[int, int, float]], taken_s: float, different: str, says: str
 ) -> None:
     rows = [(2, 0, 0, 1, 0.010), *((2, 1, *row) for row in here)]
-    late = finding()
-    tell_work([late], work(rows, {2: np.array([0.010, taken_s])}, ranks=2))
-    told = late.evidence["module_work"]
-    assert isinstance(told, dict) and told["different"] == different
+    (late,) = with_work([finding()], work(rows, {2: np.array([0.010, taken_s])}, ranks=2))
+    told = late.evidence.module_work
+    assert told is not None and told.different == different
     assert says in in_work(late)
 
 
 def test_a_module_that_has_no_core_is_told_so() -> None:
-    late, made = finding(), work([(2, 0, 0, 1, 0.010), (2, 1, 0, 1, 0.011)], {2: np.array([0.010, 0.011])}, ranks=2)
+    made = work([(2, 0, 0, 1, 0.010), (2, 1, 0, 1, 0.011)], {2: np.array([0.010, 0.011])}, ranks=2)
     made.stalled_s[2, 0, 1] = 0.050
-    tell_work([late], made)
+    (late,) = with_work([finding()], made)
     assert "no core or sleeps: 50 ms a step, on other ranks 0.0 ms" in in_work(late)
 
 

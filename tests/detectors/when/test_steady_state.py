@@ -108,8 +108,8 @@ def test_findings_say_when_they_happen(run):
     told = {names[finding.line - 1]: finding for finding in analyze(ppg).findings}
     assert set(told) == {"start", "extra", "fetch"}
     for finding in told.values():
-        assert sum(finding.evidence["lost_by_phase"].values()) == pytest.approx(finding.lost_s)
-    start, extra, fetch = (told[name].evidence for name in ("start", "extra", "fetch"))
+        assert sum(finding.evidence.as_dict()["lost_by_phase"].values()) == pytest.approx(finding.lost_s)
+    start, extra, fetch = (told[name].evidence.as_dict() for name in ("start", "extra", "fetch"))
     assert start["lost_by_phase"]["startup_s"] == pytest.approx(4.5) and "in_steps" not in start
     assert extra["lost_by_phase"]["startup_s"] == 0.0 and extra["in_steps"]["steps"] > 50
     assert fetch["in_steps"] == {"steps": 2, "of": COUNT, "numbers": [17, 41]}
@@ -216,7 +216,7 @@ def test_findings_name_their_region_by_time(run):
     rows = calls.first[3] + 1 + np.array(list(SLOW))
     edges = [(calls.exit_s[row - 1] + 0.001, calls.enter_s[row] - 0.001) for row in rows.tolist()]
     ppg.spans = spans_of([("input", 3, start, end) for start, end in edges])
-    told = {names[finding.line - 1]: finding.evidence.get("region") for finding in analyze(ppg).findings}
+    told = {names[finding.line - 1]: finding.evidence.as_dict().get("region") for finding in analyze(ppg).findings}
     assert told == {"fetch": "input", "extra": None, "start": None}
 
 
@@ -229,5 +229,5 @@ def test_findings_name_the_region_around_them_in_the_source(run):
     ppg.psg[vertex].parent = count
     ppg.metrics = timeline_metrics(ppg.timeline, len(ppg.psg))
     ppg.spans = spans_of([("more", rank, 2.1, 2.2) for rank in range(RANKS)])
-    told = {names[finding.line - 1]: finding.evidence.get("region") for finding in analyze(ppg).findings}
+    told = {names[finding.line - 1]: finding.evidence.as_dict().get("region") for finding in analyze(ppg).findings}
     assert told["extra"] == "more"

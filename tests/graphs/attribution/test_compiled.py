@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from scalana.detectors.evidence import ModuleWorkCompared
 from scalana.detectors.run import analyze
-from scalana.detectors.when.compiled_lines import tell_compiled
+from scalana.detectors.when.compiled_lines import with_compiled
 from scalana.frontend.models.recorded import add_models
 from scalana.graphs.ppg import PPG
 from scalana.graphs.structure.psg import VertexKind
@@ -150,7 +152,7 @@ def test_ranks_with_other_kernels_are_compared_by_the_line(tmp_path: Path) -> No
     (finding,) = analysis.findings
     assert (finding.file, finding.line, finding.ranks) == (FILE, 9, [1])
     assert finding.lost_s == pytest.approx(2 * STEPS * 0.040, rel=0.05)
-    assert finding.evidence["compiled"] == {
+    assert finding.evidence.as_dict()["compiled"] == {
         "file": FILE,
         "line": 9,
         "operators": ["sin"],
@@ -161,8 +163,8 @@ def test_ranks_with_other_kernels_are_compared_by_the_line(tmp_path: Path) -> No
         "module_class": "Smooth",
         "known_by": "writing",
     }
-    assert "compiling" not in finding.evidence
-    assert finding.where["module"] == "smooth" and finding.where["operator"] == "sin"
+    assert "compiling" not in finding.evidence.as_dict()
+    assert finding.where.module == "smooth" and finding.where.operator == "sin"
     assert in_compiled(finding) == (
         "This code is compiled, in the forward of module smooth (Smooth): cpp_fused_gelu_sin_0 and 1 more, made of "
         "sin; fused with gelu of line 5."
@@ -175,9 +177,10 @@ def test_kernels_are_not_time_between_operators(tmp_path: Path, different: str, 
     ppg = run(tmp_path, 40.0)
     analysis = analyze(ppg)
     (finding,) = analysis.findings
-    finding.evidence["module_work"] = work = {"different": different}
-    tell_compiled([finding], analysis.compiled, analysis.blame, ppg, None)
-    assert work.get("different") == left
+    work = ModuleWorkCompared(different=different)
+    finding = replace(finding, evidence=replace(finding.evidence, module_work=work))
+    (finding,) = with_compiled([finding], analysis.compiled, analysis.blame, ppg, None)
+    assert finding.evidence.module_work == ModuleWorkCompared(different=left)
 
 
 def test_the_report_has_a_row_for_each_line(tmp_path: Path) -> None:

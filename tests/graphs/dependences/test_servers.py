@@ -56,7 +56,7 @@ def test_a_wait_for_a_server_without_a_record_is_late_at_its_line_and_names_it(t
     finding = analysis.findings[0]
     assert (finding.file, finding.line, who(analysis)) == (FILE, LINES["load"], ["asker"])
     seconds = ROUNDS * ASKED_MS * 1e-3
-    assert finding.evidence["servers"] == {SERVER: pytest.approx(seconds)}
+    assert finding.evidence.as_dict()["servers"] == {SERVER: pytest.approx(seconds)}
     assert finding.lost_s == pytest.approx(seconds)
     assert "without a record: 10.0.0.2:8000" in asking(finding)
     assert "server" in finding.advice
@@ -69,7 +69,7 @@ def test_a_server_with_a_record_is_walked_back_to(tmp_path: Path) -> None:
     assert not len(analysis.ppg.servers)
     finding = analysis.findings[0]
     assert (finding.line, who(analysis)) == (LINES["step"], ["server"])
-    assert "servers" not in finding.evidence
+    assert "servers" not in finding.evidence.as_dict()
 
 
 def test_other_calls_without_an_answer_stay_calls_and_are_told(tmp_path: Path) -> None:

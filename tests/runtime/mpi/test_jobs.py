@@ -77,7 +77,7 @@ def test_a_rank_that_never_begins_mpi_is_told(mpi: Mpi) -> None:
     (finding,) = scalana.analyze(mpi.work / "run").findings
     assert (finding.kind, finding.ranks) == ("hang", [1])
     assert finding.line in lines_of("never_begins.c", "/* here */")
-    assert (finding.evidence["operation"], finding.evidence["waiting_ranks"]) == ("init", [0, 2])
+    assert (finding.evidence.as_dict()["operation"], finding.evidence.as_dict()["waiting_ranks"]) == ("init", [0, 2])
 
 
 @pytest.mark.measured

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.evidence import CodePlace, CpuSplit, Evidence, LargeTasks, LibraryPlace, PlaceTime
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.leaf import leaf_of
 from scalana.detectors.rollup.library_calls import library_place
-from scalana.detectors.rollup.place_time import place_time, times_run
+from scalana.detectors.rollup.place_time import PlaceSeconds, place_time, times_run
 from scalana.detectors.whatif.changes import IntervalExcess, comparisons_blamed
+from scalana.graphs.arrays.types import BoolArray
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
@@ -55,50 +59,59 @@ def occurrences(candidate: Candidate, table: BlameTable) -> int:
 
 def describe(
     candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, excess: IntervalExcess | None
-) -> dict[str, object]:
+) -> Evidence:
     """Evidence for the report. Seconds are means over the finding's ranks, and over the others.
 
     ``excess`` is the candidate's, of one on own work.
     """
-    evidence: dict[str, object] = {"occurrences": occurrences(candidate, table)}
+    evidence = Evidence(occurrences=occurrences(candidate, table))
     if candidate.code_location.kind != TargetKind.OWN or excess is None:
         return evidence
     time = place_time(candidate, table, timeline, psg)
     here = np.isin(np.arange(timeline.ranks), candidate.ranks)
     wall = float(time.wall_s[here].mean())
-    others = float(time.wall_s[~here].mean()) if (~here).any() else None
-    evidence["seconds_here"] = wall
-    if others is not None:
-        evidence["seconds_others"] = others
-        evidence["ratio"] = wall / others if others > 0.0 else None
-        evidence["cpu_here"], evidence["cpu_others"] = float(time.cpu_s[here].mean()), float(time.cpu_s[~here].mean())
-        runs = times_run(candidate.code_location.vertex, here, timeline, psg)
-        if runs is not None:
-            evidence["runs_here"], evidence["runs_others"] = runs
     shares = excess.shares()
-    if shares is not None:
-        evidence["cpu_share"], evidence["core_wait_share"] = shares
-        evidence["sleeps"] = excess.asleep
-    if excess.of_pieces:
-        evidence["large_tasks"], evidence["large_tasks_over_s"] = len(excess.over_s), float(excess.over_s.sum())
-    if wall > 0.0:
-        evidence["helper_share"] = float(time.helper_s[here].mean()) / wall
-    held_up_at = waits_at(candidate, table, timeline, psg)
-    if held_up_at is not None:
-        evidence["waits_at"] = held_up_at
-    leaf = leaf_of(candidate, table, timeline, psg)
-    if leaf is not None:
-        evidence["leaf"] = leaf
-    evidence["callers"] = callers(candidate.code_location.vertex, psg)
-    inside = library_place(candidate.code_location.vertex, psg)
-    if inside is not None:
-        called = psg[candidate.code_location.vertex].place.name  # of a line of a model's, it is not known what
-        told = called if called != inside.name else ""
-        evidence["library"] = {"file": inside.file, "line": inside.line, "function": inside.name, "calls": told}
-    return evidence
+    return replace(
+        evidence,
+        place=_place_time(candidate, time, here, timeline, psg),
+        cpu=CpuSplit(*shares, excess.asleep) if shares is not None else None,
+        large_tasks=LargeTasks(len(excess.over_s), float(excess.over_s.sum())) if excess.of_pieces else None,
+        helper_share=float(time.helper_s[here].mean()) / wall if wall > 0.0 else None,
+        waits_at=waits_at(candidate, table, timeline, psg),
+        leaf=leaf_of(candidate, table, timeline, psg),
+        callers=callers(candidate.code_location.vertex, psg),
+        library=_library(candidate.code_location.vertex, psg),
+    )
 
 
-def waits_at(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> dict[str, object] | None:
+def _place_time(candidate: Candidate, time: PlaceSeconds, here: BoolArray, timeline: Timeline, psg: PSG) -> PlaceTime:
+    """What the candidate's ranks spend at its place, and the others."""
+    wall = float(time.wall_s[here].mean())
+    if here.all():
+        return PlaceTime(wall)
+    others = float(time.wall_s[~here].mean())
+    runs_here, runs_others = times_run(candidate.code_location.vertex, here, timeline, psg) or (None, None)
+    return PlaceTime(
+        seconds_here=wall,
+        seconds_others=others,
+        ratio=wall / others if others > 0.0 else float("nan"),
+        cpu_here=float(time.cpu_s[here].mean()),
+        cpu_others=float(time.cpu_s[~here].mean()),
+        runs_here=runs_here,
+        runs_others=runs_others,
+    )
+
+
+def _library(vertex: int, psg: PSG) -> LibraryPlace | None:
+    """The place in a library that a vertex is a part of."""
+    inside = library_place(vertex, psg)
+    if inside is None:
+        return None
+    called = psg[vertex].place.name  # of a line of a model's, it is not known what
+    return LibraryPlace(inside.file, inside.line, inside.name, called if called != inside.name else "")
+
+
+def waits_at(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> CodePlace | None:
     """Where ranks wait while a thread or child of theirs does what a candidate is about, as for a lock that it holds;
     None where it is not about that."""
     activities = timeline.activities
@@ -111,4 +124,4 @@ def waits_at(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: P
     if vertex <= 0 or vertex == candidate.code_location.vertex:
         return None
     place = psg[vertex].place
-    return {"file": place.file, "line": line or place.line, "function": psg.function_of(vertex)}
+    return CodePlace(place.file, line or place.line, psg.function_of(vertex))
