@@ -14,7 +14,7 @@ from scalana.report import names
 if TYPE_CHECKING:
     from scalana.detectors.finding import Finding
 
-ALIKE = 1.05
+SIMILAR = 1.05
 """Times as long as others, below which a rank does not spend more over the run."""
 
 UNNAMED = ProcessNames()
@@ -83,8 +83,8 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None) -
     if others <= NOTHING * here:
         return f"{text}, the others next to nothing."
     ratio = here / others
-    if ratio < ALIKE:
-        more = "no more in total" if ratio > 1 / ALIKE else "less in total"
+    if ratio < SIMILAR:
+        more = "no more in total" if ratio > 1 / SIMILAR else "less in total"
         return f"{text}, the others {names.seconds(others)}: {more}, but while the others wait."
     factor = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
     return f"{text}, the others {names.seconds(others)}: {factor} times as long."
