@@ -201,6 +201,19 @@ class Loading:
 
 
 @dataclass(frozen=True, slots=True)
+class InputBound(Flat):
+    """Waiting for data on all ranks, in a step of the steady state: the median of the ranks."""
+
+    step_s: float
+    data_s: float
+    """Of these, waiting for data."""
+    predicted_workers: list[int]
+    """Workers of each rank's loader that would make a step shorter."""
+    predicted_step_s: list[float]
+    """What a step takes with them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Compiling:
     """What a rank of the finding compiles, on average; of the others the median."""
 
@@ -496,6 +509,7 @@ class Evidence:
     servers: Mapping[str, float] | None = None
     """Seconds that a rank waits for each server without a record, the longest first."""
     compiled: CompiledCode | None = None
+    input_bound: InputBound | None = None
     order: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Names of the fields above that are known, in the order in which they became so: that of the report's keys."""
 

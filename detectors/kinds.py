@@ -12,6 +12,7 @@ from dataclasses import dataclass
 OF_WAITING = "of waiting"
 OF_LONGER_WORK = "of extra task time"
 OF_IDLING = "of pipeline idle time"
+OF_DATA = "of waiting for data"
 OF_LOSS = "more than with ideal scaling"
 
 
@@ -69,6 +70,22 @@ KINDS = (
         "Work on few ranks that all others wait for.",
         (Claim("{Ranks} {works|work} here while the others wait"),),
         compares=True,
+    ),
+    Kind(
+        "input-bound",
+        "all ranks wait for data in their steps, with what more workers of their DataLoaders would save",
+        "All ranks wait for data in every step.",
+        (
+            Claim(
+                "{Ranks} {spends|spend} {seconds:data_s} of an average step of {seconds:step_s} waiting for data",
+                ("data_s", "step_s"),
+            ),
+            Claim("{Ranks} {waits|wait} for data in every step"),
+        ),
+        arrival="waits for data",
+        unit=OF_DATA,
+        mended="with more DataLoader workers",
+        spends=False,
     ),
     Kind(
         "slow-worker",

@@ -189,7 +189,7 @@ ROOMS = {
         ("noise",),
         ("facts", "analysis", "reconcile"),
         ("detector",),
-        ("late_ranks", "slow_workers", "hang", "device", "pipeline", "rl", "runs"),
+        ("late_ranks", "limits", "slow_workers", "hang", "device", "pipeline", "rl", "runs"),
         ("registry", "compile_ahead"),
         ("run",),
     ),

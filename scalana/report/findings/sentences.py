@@ -35,6 +35,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         when(finding),
         trend(finding),
         loading(finding),
+        more_workers(finding),
         compiling(finding),
         asking(finding),
         cost(finding, run),
@@ -93,6 +94,17 @@ def loading(finding: Finding) -> str:
     of = f" of `{known.dataset}`" if known.dataset is not None else ""
     workers = {None: "", 0: " (no workers)", 1: " (1 worker)"}.get(known.workers, f" ({known.workers} workers)")
     return f"This time is spent waiting for the DataLoader{of}{workers}."
+
+
+def more_workers(finding: Finding) -> str:
+    """What a step would take with more workers of the loaders, where that is predicted."""
+    bound = finding.evidence.input_bound
+    if bound is None or not bound.predicted_workers:
+        return ""
+    (first, first_s), *more = zip(bound.predicted_workers, bound.predicted_step_s, strict=True)
+    workers = "1 worker" if first == 1 else f"{first} workers"
+    rest = "".join(f", with {number} {names.seconds(seconds)}" for number, seconds in more)
+    return f"With {workers} a step takes {names.seconds(first_s)}{rest} (predicted)."
 
 
 def compiling(finding: Finding) -> str:
