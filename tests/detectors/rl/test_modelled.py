@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from scalana import api
+from scalana.detectors.annotate.advice import GROWS
 from scalana.detectors.rl.account import RLAccount
-from scalana.detectors.when.step_costs import GROWS
 from scalana.report.findings.over_steps import trend
 from scalana.report.topics.rl import slower
 from scalana.runtime.record.format import SPAN_TYPE
