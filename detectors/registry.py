@@ -5,7 +5,7 @@ from __future__ import annotations
 from scalana.detectors.annotate.compiled import InCompiledCode
 from scalana.detectors.annotate.compiling import InCompiling
 from scalana.detectors.annotate.loading import LoadingData
-from scalana.detectors.annotate.models import InModels
+from scalana.detectors.annotate.modules import InModels
 from scalana.detectors.annotate.operators import CallingOperators
 from scalana.detectors.annotate.regions import Regions
 from scalana.detectors.annotate.servers import WaitingForServers

@@ -78,7 +78,7 @@ def _outcomes(facts: Facts) -> list[Outcome]:
 
 
 def _findings(outcomes: list[Outcome], timeline: Timeline) -> list[Finding]:
-    return reconciled([(outcome.told, outcome.explained) for outcome in outcomes], timeline)
+    return reconciled([(outcome.verdicts, outcome.explained) for outcome in outcomes], timeline)
 
 
 def _findings_of(part: PPG) -> list[Finding]:

@@ -7,7 +7,7 @@ import gc
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scalana.errors import RunDataError
@@ -163,10 +163,10 @@ def analyze(
             raise RunDataError(str(error)) from error
         except OSError as error:
             raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
-        ppg.run.warnings += lacking
-        ppg.run.warnings += [
+        gone = [
             f"{path} changed after the run (rebuilt or removed): its recorded code has no lines" for path in changed
         ]
+        ppg = replace(ppg, run=replace(ppg.run, warnings=[*ppg.run.warnings, *lacking, *gone]))
         if steps is not None:
             return Report(_analyze_part(path, ppg, steps))
         return Report(detectors.analyze(ppg, outside=_outside()))

@@ -89,6 +89,7 @@ def compiled_lines(ppg: PPG, steps: Steps | None) -> list[CompiledLine]:
 
 
 def place_of_kernel(kernel: Kernel) -> tuple[Frame, str, str]:
+    """The line that most of a kernel came from, its module and the class of that; empty where they are not known."""
     main = kernel.main()
     if main is None:
         return ("", 0, ""), "", ""

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scalana.detectors.annotate.models import with_work
+from scalana.detectors.annotate.modules import with_work
 from scalana.detectors.evidence import Evidence, ModuleTime
 from scalana.detectors.finding import Finding, Where
 from scalana.detectors.when.module_work import ModuleWork, with_inside

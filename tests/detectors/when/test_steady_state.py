@@ -100,7 +100,7 @@ def test_slow_steps_and_who_made_them_so(run):
 
 def test_steps_that_are_slow_on_all_ranks_have_no_cause():
     everyone = job(RANKS, COUNT, lambda step, rank: {"compute": 90.0 if step == 30 else 10.0})
-    (slow,) = analyze(ppg_of(everyone)[0]).slow_steps
+    (slow,) = analyze(ppg_of(everyone)[0]).section(SLOW_STEPS)
     assert slow.number == 30 and slow.cause is None
 
 
