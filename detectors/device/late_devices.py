@@ -19,6 +19,7 @@ from scalana.detectors.evidence import DeviceTime, Evidence, InnerModule, PlaceT
 from scalana.detectors.finding import Finding, Hop, Series
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.rollup.callers import callers
+from scalana.detectors.rollup.named_line import Excess, roll_up
 from scalana.graphs.spans.module_places import Forwards
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
@@ -46,6 +47,8 @@ class _Group:
     rank: int
     vertex: int
     causes: list[Cause]
+    line: int = -1
+    """Inside the vertex, -1 for all of it."""
 
 
 def detect(
@@ -71,17 +74,18 @@ def detect(
     total_s = sum(device.stood_for_s for device in devices.of_rank.values())
     waited_s = sum(meeting.exposed_s * devices.weight[meeting.instance] for meeting in meetings.values())
     groups: dict[tuple[str, Hashable, bool], list[_Group]] = defaultdict(list)
-    for group in _groups(costs, devices, psg, slow):
-        groups[group.kind, _place_of(group.vertex, psg), group.kind == LATE and group.rank in slow].append(group)
+    for group in _groups(costs, devices, timeline, psg, slow):
+        groups[group.kind, _place_of(group, psg), group.kind == LATE and group.rank in slow].append(group)
     own = _own(forwards, psg)
     findings = []
     for (kind, _, is_slow), told in groups.items():
         told, lost = _that_count(told, costs)
-        lost_s, vertex = sum(lost), told[int(np.argmax(lost))].vertex
+        lost_s, largest = sum(lost), told[int(np.argmax(lost))]
+        vertex = largest.vertex
         if lost_s < (WORTH_MARKED if devices.marked else WORTH) * total_s:
             continue
         factor = {group.rank: slow[group.rank] for group in told} if is_slow else {}
-        at = _late_for(told, costs, timeline) if kind == GAP and vertex <= 0 else vertex
+        at = (_late_for(told, costs, timeline), -1) if kind == GAP and vertex <= 0 else (vertex, largest.line)
         finding = _finding(kind, at, told, costs, psg, lost_s, waited_s)
         if kind == LATE and not is_slow:
             finding = _in_module(finding, told, costs, devices, own)
@@ -113,10 +117,12 @@ def _own(forwards: Forwards, psg: PSG) -> Forwards:
     return {module: place for module, place in forwards.items() if place.file in files}
 
 
-def _place_of(vertex: int, psg: PSG) -> Hashable:
+def _place_of(group: _Group, psg: PSG) -> Hashable:
     """What is one place to a reader: a line of a function, wherever that is called."""
-    place = psg[vertex].place if vertex > 0 else None
-    return vertex if place is None else (place.file, place.line, place.name)
+    if group.vertex <= 0:
+        return group.vertex
+    place = psg[group.vertex].place
+    return place.file, group.line if group.line > 0 else place.line, place.name
 
 
 def _saving_s(told: list[_Group], costs: Costs, meetings: dict[int, Meeting], devices: Devices) -> float:
@@ -152,8 +158,9 @@ def _late_for(told: list[_Group], costs: Costs, timeline: Timeline) -> int:
     return max(number, key=lambda vertex: (number[vertex], vertex), default=-1)
 
 
-def _groups(costs: Costs, devices: Devices, psg: PSG, slow: Mapping[int, float]) -> list[_Group]:
+def _groups(costs: Costs, devices: Devices, timeline: Timeline, psg: PSG, slow: Mapping[int, float]) -> list[_Group]:
     """Causes by what is told of them: of one rank and kind, those below one vertex."""
+    named = _named(costs, devices, timeline, psg)
     of_kind: dict[tuple[str, int], list[Cause]] = defaultdict(list)
     kinds = {Why.KERNELS: LATE, Why.GAP: GAP, Why.UNKNOWN: GAP, Why.SKEW: SKEW}
     for cause in costs.lost_s:
@@ -166,18 +173,35 @@ def _groups(costs: Costs, devices: Devices, psg: PSG, slow: Mapping[int, float])
             continue
         placed: dict[int, list[Cause]] = defaultdict(list)
         for cause in causes:
-            placed[int(devices.kinds.vertex[cause[2]]) if cause[2] >= 0 else -1].append(cause)
+            placed[named[cause][0] if cause in named else _vertex_of(cause, devices)].append(cause)
         lost = {vertex: sum(costs.lost_s[cause] for cause in some) for vertex, some in placed.items()}
         if -1 in placed:
             found.append(_Group(kind, rank, -1, placed.pop(-1)))
             del lost[-1]
         for vertex in _places(lost, psg):
             below = [v for v in placed if _is_below(psg, v, vertex)]
-            found.append(_Group(kind, rank, vertex, [cause for v in below for cause in placed.pop(v)]))
+            held = [cause for v in below for cause in placed.pop(v)]
+            lines = {named.get(cause, (-1, -1)) for cause in held}
+            found.append(_Group(kind, rank, vertex, held, lines.pop()[1] if len(lines) == 1 else -1))
         rest = [cause for some in placed.values() for cause in some]
         if rest:
             found.append(_Group(kind, rank, 0, rest))
     return found
+
+
+def _vertex_of(cause: Cause, devices: Devices) -> int:
+    return int(devices.kinds.vertex[cause[2]]) if cause[2] >= 0 else -1
+
+
+def _named(costs: Costs, devices: Devices, timeline: Timeline, psg: PSG) -> dict[Cause, tuple[int, int]]:
+    """Vertex and line of the calls of helpers, of what hosts do in these: the line that is named for late ranks."""
+    hosts = [cause for cause in costs.lost_s if cause[0] is Why.GAP and _vertex_of(cause, devices) > 0]
+    excess = []
+    for cause in hosts:
+        vertex = _vertex_of(cause, devices)
+        excess.append(Excess(vertex, psg[vertex].place.line, cause[1], costs.lost_s[cause]))
+    found = zip(hosts, excess, roll_up(excess, timeline, psg), strict=True)
+    return {cause: place for cause, before, place in found if place != before[:2]}
 
 
 def _places(lost: Mapping[int, float], psg: PSG) -> list[int]:
@@ -210,17 +234,19 @@ def _is_below(psg: PSG, vertex: int, above: int) -> bool:
 
 
 def _finding(
-    kind: str, vertex: int, told: list[_Group], costs: Costs, psg: PSG, lost_s: float, waited_s: float
+    kind: str, at: tuple[int, int], told: list[_Group], costs: Costs, psg: PSG, lost_s: float, waited_s: float
 ) -> Finding:
+    vertex, line = at
     here = psg[max(vertex, 0)]
     place = here.place
     named = vertex > 0
+    first, last = (line, line) if line > 0 else (place.line, place.end_line)
     return Finding(
         kind,
         vertex if named else -1,
         place.file if named else "",
-        place.line if named else 0,
-        place.end_line if named else 0,
+        first if named else 0,
+        last if named else 0,
         (psg.function_of(vertex) or place.name) if named else "",
         here.kind.value,
         sorted({group.rank for group in told}),

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.candidates import Candidate, CodeLocation, add
+from scalana.detectors.rollup.candidates import Candidate, add
 from scalana.detectors.rollup.library_calls import MOST
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.whatif.changes import IntervalExcess, interval_excess
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline

@@ -16,8 +16,9 @@ import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.candidates import Candidate, CodeLocation, add
+from scalana.detectors.rollup.candidates import Candidate, add
 from scalana.detectors.rollup.library_calls import MOST
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.whatif.changes import IntervalExcess, change_of
 from scalana.detectors.whatif.joins import with_join_waits
 from scalana.detectors.whatif.replay import Replay

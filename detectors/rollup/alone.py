@@ -14,8 +14,9 @@ import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.candidates import Candidate, CodeLocation, add
+from scalana.detectors.rollup.candidates import Candidate, add
 from scalana.detectors.rollup.library_calls import MOST
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.metrics import burst_locations

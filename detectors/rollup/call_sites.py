@@ -7,7 +7,7 @@ calls.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from scalana.graphs.structure.psg import PSG, Place, Vertex, VertexKind
@@ -64,10 +64,11 @@ def depth(vertex: int, psg: PSG) -> int:
     return sum(1 for _ in psg.ancestors(vertex))
 
 
-def is_one_of_several(function: int, psg: PSG) -> bool:
-    """Whether what calls a function calls others as well, now this and now that."""
+def is_one_of_several(function: int, psg: PSG, ran: Container[int] | None = None) -> bool:
+    """Whether what calls a function calls others as well, now this and now that: of all that the source shows, or of
+    those that were seen to run."""
     here = psg[function]
-    beside = (psg[other] for other in psg[here.parent].children)
+    beside = (psg[other] for other in psg[here.parent].children if ran is None or other in ran)
     return any(
         other.kind is VertexKind.FUNCTION and other.site == here.site and other.place != here.place for other in beside
     )

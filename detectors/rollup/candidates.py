@@ -11,19 +11,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.call_sites import called_in_loop
-from scalana.detectors.rollup.library_calls import LARGE, MOST, PartSeconds, library_place, settled, whole_call
-from scalana.detectors.rollup.named_line import Excess, roll_up
+from scalana.detectors.rollup.library_calls import LARGE, PartSeconds, library_place, settled, whole_call
+from scalana.detectors.rollup.named_place import CodeLocation, named_places
 from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import IntArray
-from scalana.graphs.structure.psg import PSG, Place, VertexKind
+from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
 
 NOTABLE = 0.15
@@ -31,27 +29,6 @@ NOTABLE = 0.15
 
 SMALL = 1e-4
 """Part of all blame below which an entry decides about its place together with those of other ranks."""
-
-
-@dataclass(frozen=True, slots=True)
-class CodeLocation:
-    """Where a candidate stands: a line inside a vertex, or a whole vertex (line -1)."""
-
-    kind: TargetKind
-    vertex: int
-    line: int
-
-    def lines(self, place: Place) -> tuple[int, int]:
-        """First and last line, ``place`` being that of its vertex."""
-        return (self.line, self.line) if self.line > 0 else (place.line, place.end_line)
-
-
-class Container(NamedTuple):
-    """What lines without communication lie in."""
-
-    vertex: int
-    repeated: bool
-    """Whether it is a loop, or a function that is called in one: its lines then are one cause."""
 
 
 @dataclass(slots=True)
@@ -138,27 +115,9 @@ def _code_locations_by_rank(
     deciders = decider[chosen].tolist()
     seconds = np.bincount(case, weights=table.seconds, minlength=len(chosen)).tolist()
     leaves = [_leaf(table, target, timeline, psg) for target in table.target[chosen].tolist()]
-    leaves = _rolled_up(leaves, deciders, seconds, timeline, psg)
-    within: dict[tuple[int, int], dict[CodeLocation, float]] = defaultdict(lambda: defaultdict(float))
-    chains: dict[int, list[Container]] = {}
-    parts = leaves
-    leaves = [
-        replace(leaf, vertex=whole_call(leaf.vertex, psg)) if leaf.kind == TargetKind.OWN else leaf for leaf in leaves
-    ]
-    for who, leaf, amount in zip(deciders, leaves, seconds, strict=True):
-        if leaf.kind == TargetKind.OWN:
-            if leaf.vertex not in chains:
-                chains[leaf.vertex] = list(containers(leaf.vertex, psg))
-            for container in chains[leaf.vertex]:
-                within[who, container.vertex][leaf] += amount
-    of_line = code_locations_of_lines(within)
     numbers: dict[CodeLocation, int] = {}
-    place = []
-    for who, leaf, part in zip(deciders, leaves, parts, strict=True):
-        at = leaf
-        if leaf.kind == TargetKind.OWN:
-            at = promote(leaf, who, chains[leaf.vertex], within, of_line, psg)
-        place.append(numbers.setdefault(part if at == leaf else at, len(numbers)))
+    named = named_places(leaves, deciders, seconds, timeline, psg)
+    place = [numbers.setdefault(code_location, len(numbers)) for code_location in named]
     # In the order in which the entries, the largest first, come to them.
     code_locations, number = list(numbers), np.array(place, dtype=np.int64)[case]
     _, first, number = distinct(number)
@@ -177,94 +136,8 @@ def _leaf(table: BlameTable, target: int, timeline: Timeline, psg: PSG) -> CodeL
     )
 
 
-def _rolled_up(
-    leaves: list[CodeLocation], deciders: list[int], seconds: list[float], timeline: Timeline, psg: PSG
-) -> list[CodeLocation]:
-    """Own work at the lines where it belongs: the call of a small helper, rather than a line in it."""
-    own = [number for number, leaf in enumerate(leaves) if leaf.kind == TargetKind.OWN]
-    excess = [Excess(leaves[n].vertex, leaves[n].line, deciders[n], seconds[n]) for n in own]
-    result = list(leaves)
-    for number, (vertex, line) in zip(own, roll_up(excess, timeline, psg), strict=True):
-        result[number] = CodeLocation(TargetKind.OWN, vertex, line)
-    return result
-
-
 def _outside_comm(leaf: CodeLocation, psg: PSG) -> CodeLocation:
     return leaf if leaf.vertex < len(psg) else CodeLocation(leaf.kind, 0, leaf.line)
-
-
-def code_locations_of_lines(
-    within: dict[tuple[int, int], dict[CodeLocation, float]],
-) -> dict[tuple[int, int], CodeLocation]:
-    """One code location for every (container, line), that of the lowest vertex on any rank: ranks agree on it."""
-    result: dict[tuple[int, int], CodeLocation] = {}
-    for (_, container), lines in within.items():
-        for code_location in lines:
-            known = result.setdefault((container, code_location.line), code_location)
-            if code_location.vertex < known.vertex:
-                result[container, code_location.line] = code_location
-    return result
-
-
-def promote(
-    leaf: CodeLocation,
-    rank: int,
-    chain: list[Container],
-    within: dict[tuple[int, int], dict[CodeLocation, float]],
-    of_line: dict[tuple[int, int], CodeLocation],
-    psg: PSG,
-) -> CodeLocation:
-    """The place that stands for ``leaf`` on ``rank``: itself, the line that holds most of its loop, or a container.
-
-    ``of_line`` is what :func:`spots_of_lines` gives.
-    """
-    place = leaf
-    for container, repeated in chain:
-        lines = within[rank, container]
-        total = sum(lines.values())
-        if not repeated:
-            held = sum(s for other, s in lines.items() if other == leaf or _under(other.vertex, place, psg))
-            if held >= LARGE * total or max(_parts(lines, psg), default=0.0) >= LARGE * total:
-                return place
-            return CodeLocation(TargetKind.OWN, container, -1)
-        by_line: dict[int, float] = defaultdict(float)
-        for other, seconds in lines.items():
-            by_line[other.line] += seconds
-        best = max(lines, key=lambda other: by_line[other.line])
-        by_itself = by_line[best.line] >= MOST * total
-        place = of_line[container, best.line] if by_itself else CodeLocation(TargetKind.OWN, container, -1)
-    return place
-
-
-def _under(vertex: int, place: CodeLocation, psg: PSG) -> bool:
-    return place.line < 0 and any(above.index == place.vertex for above in psg.ancestors(vertex))
-
-
-def _parts(lines: dict[CodeLocation, float], psg: PSG) -> list[float]:
-    """Blame of each line, and of each outermost loop, of a function."""
-    parts: dict[object, float] = defaultdict(float)
-    for code_location, seconds in lines.items():
-        parts["line", code_location.line] += seconds
-        loops = [c.vertex for c in containers(code_location.vertex, psg) if psg[c.vertex].kind is VertexKind.LOOP]
-        if loops:
-            parts["loop", loops[-1]] += seconds
-    return list(parts.values())
-
-
-def containers(vertex: int, psg: PSG) -> Iterator[Container]:
-    """Loops without communication around a vertex, innermost first, and then its function if that has none either."""
-    current = vertex
-    while current > 0:
-        kind = psg[current].kind
-        if kind in (VertexKind.LOOP, VertexKind.FUNCTION) and psg.communicates(current):
-            return
-        if kind is VertexKind.LOOP:
-            yield Container(current, True)
-        elif kind is VertexKind.FUNCTION:
-            if psg[current].place.name != "<module>":
-                yield Container(current, called_in_loop(current, psg))
-            return
-        current = psg[current].parent
 
 
 def _join_called(candidates: list[Candidate], psg: PSG) -> list[Candidate]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scalana.detectors.finding import Finding
-from scalana.detectors.rollup.candidates import CodeLocation
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.graphs.structure.psg import PSG
 
 

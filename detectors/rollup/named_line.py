@@ -12,6 +12,7 @@ to the line of the call, unless it tells more to stay:
   time in them;
 * nothing but this line calls it, and it is more than a wrapper that is called in a loop, or that forwards to a helper:
   its name and its line say the same as the call does;
+* nobody runs it but the ranks that are late, whichever lines call it: it is what makes them different;
 * the line of the call calls several functions, as a table of handlers does: only the function says which of them.
 
 A function with a loop of its own that holds the excess is long by itself. Its loop stays, unless it is called in a
@@ -61,6 +62,8 @@ ALIKE = 0.5
 """Part of the time in a function that lies in the same parts of it here as elsewhere, if it always does the same."""
 SAMPLES = 10
 """Sampling periods of time elsewhere that tell in which parts of it a function ordinarily spends its time."""
+NEXT_TO_NOTHING = 0.02
+"""Part of the seconds of the rank that runs a function most up to which another one does not run it."""
 SMALL_LINES = 10
 """Lines of a function that is seen as a whole."""
 
@@ -171,10 +174,16 @@ class _Helpers:
     psg: PSG
     functions: dict[Place, _Function] = field(default_factory=dict)
     """The functions that hold excess."""
+    ran: set[int] = field(default_factory=set)
+    """Vertices in and below which samples were seen. What a name may stand for by the source alone is no choice."""
 
     def __post_init__(self) -> None:
         """Look up all calls of these functions, and compare those of functions that are called at several lines."""
         psg = self.psg
+        for vertex in np.unique(self.timeline.activities.vertex).tolist():
+            while 0 <= vertex < len(psg) and vertex not in self.ran:
+                self.ran.add(vertex)
+                vertex = psg[vertex].parent
         calls: dict[Place, dict[int, Call]] = defaultdict(dict)
         for vertex in contexts({psg[vertex].place for vertex in self.bodies}, psg):
             call = call_of(vertex, psg)
@@ -266,9 +275,34 @@ class _Helpers:
 
     def call_that_tells(self, vertex: int) -> Call | None:
         """The call of a function vertex, if that tells as much as what lies in the function; else None."""
+        call = self._call_of_helper(vertex)
+        if call is None:
+            return None
+        by_itself = all(self.excess[number][:2] == self.places[number] for number in self._most_of(vertex))
+        return None if by_itself and self._is_run_by_few(vertex) else call
+
+    def _is_run_by_few(self, vertex: int) -> bool:
+        """Whether nobody runs a function but the ranks that hold its excess, wherever it is called: or, where these are
+        not known, one rank alone. It is what makes them different, then."""
+        psg, timeline = self.psg, self.timeline
+        below = np.zeros(len(psg) + 1, np.bool_)  # the last for what is outside of the structure
+        for context in self.functions[psg[vertex].place].calls:
+            below[[inside.index for inside in psg.walk(context)]] = True
+        own = timeline.own
+        rows = np.flatnonzero(below[np.minimum(timeline.activities.vertex, len(psg))][own.activity])
+        rank = timeline.locations.rank[burst_locations(timeline)[own.burst[rows]]]
+        seconds = weighted_count(rank, own.seconds[rows], timeline.ranks)
+        run = set(np.flatnonzero(seconds > NEXT_TO_NOTHING * float(seconds.max(initial=0.0))).tolist())
+        late = {rank for rank in self.bodies[vertex].below if rank >= 0}
+        return run <= late if late else len(run) == 1
+
+    def _call_of_helper(self, vertex: int) -> Call | None:
+        """The call of a function vertex, if that tells as much whoever runs the function; else None."""
         psg, function = self.psg, self.functions.get(self.psg[vertex].place)
         call = function.calls.get(vertex) if function is not None else None
-        if function is None or call is None or function.everywhere or is_one_of_several(vertex, psg):
+        if function is None or call is None or function.everywhere:
+            return None
+        if is_one_of_several(vertex, psg, self.ran if function.several else None):
             return None
         here = self._most_of(vertex)
         if not here:

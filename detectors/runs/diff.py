@@ -10,7 +10,7 @@ from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.rollup.candidates import CodeLocation
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.runs.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.runs.scaling.disturbed import off_alike
 from scalana.detectors.runs.scaling.loss import ERRATIC, FLOOR, group_rows, targets_of
@@ -111,7 +111,7 @@ def compare(before: RunCosts, after: RunCosts, analyses: tuple[Analysis, Analysi
     ranks = table.ranks
     per_rank = table.cost_s / ranks
     delta = per_rank[:, AFTER] - per_rank[:, BEFORE]
-    grouped = group_rows(table, np.abs(delta), after.psg, by_caller=True)
+    grouped = group_rows(table, np.abs(delta), analyses[AFTER].ppg.timeline, after.psg, by_caller=True)
     groups = [(after.psg, code_location, rows, "") for code_location, rows in grouped.items()]
     groups += _gone(table)
     matched = align(after.psg, before.psg)

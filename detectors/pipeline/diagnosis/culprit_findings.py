@@ -19,8 +19,8 @@ from scalana.detectors.pipeline.measured.recorded import Recorded
 from scalana.detectors.pipeline.model.actions import Kind
 from scalana.detectors.reconcile import Extent, Verdict
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.rollup.candidates import CodeLocation
 from scalana.detectors.rollup.finding_at import finding_at
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 KIND_OF = {"data": "host"}

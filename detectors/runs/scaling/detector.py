@@ -109,7 +109,7 @@ def detect(
     table = cost_table(runs, reference)
     _check_same_program(table)
     ideal = find_ideal(table, stated)
-    places, noise = place_losses(table, ideal)
+    places, noise = place_losses(table, ideal, analysis.ppg.timeline)
     sizes = _sizes(table, places, ideal, noise)
     losses = sum(max(place.loss_s, 0.0) for place in places)
     with_model = len(sizes) >= SIZES_FOR_MODEL

@@ -10,13 +10,14 @@ from types import MappingProxyType
 import numpy as np
 
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.candidates import CodeLocation, Container, code_locations_of_lines, containers, promote
+from scalana.detectors.rollup.named_place import CodeLocation, named_places
 from scalana.detectors.runs.costs import CostTable
 from scalana.detectors.runs.scaling.disturbed import Disturbed, find_disturbed
 from scalana.detectors.runs.scaling.ideal import Ideal
 from scalana.detectors.runs.scaling.models import NOISE, NOISE_WEIGHT, Fit, fit
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG, VertexKind
+from scalana.graphs.timeline import Timeline
 
 ERRATIC = 0.3
 """Relative noise of lateness that the samples do not explain: what is not understood need not come again."""
@@ -110,14 +111,15 @@ def noise_of(table: CostTable, disturbed: Disturbed | None = None) -> Noise:
     return Noise(float(np.sqrt((NOISE_WEIGHT * NOISE**2 + pooled) / weight)), weight, True, disturbed)
 
 
-def place_losses(table: CostTable, ideal: Ideal) -> tuple[list[PlaceLoss], Noise]:
-    """Every place with its loss, largest first, and the noise; the start of the job is left out."""
+def place_losses(table: CostTable, ideal: Ideal, timeline: Timeline) -> tuple[list[PlaceLoss], Noise]:
+    """Every place with its loss, largest first, and the noise; the start of the job is left out. ``timeline`` is
+    that of the reference run."""
     psg = table.runs[table.reference].psg
     per_rank = table.cost_s / table.ranks
     loss = _median_at(per_rank, table.ranks, table.ranks.max()) - ideal.seconds(
         _median_at(per_rank, table.ranks, table.ranks.min()), table.ranks.min(), table.ranks.max()
     )
-    groups = group_rows(table, loss, psg, by_caller=True)
+    groups = group_rows(table, loss, timeline, psg, by_caller=True)
     total = per_rank[~table.setup].sum(axis=0)
     places = [_place(table, code_location, rows, total) for code_location, rows in groups.items()]
     asked = [(place.seconds, place.error_s) for place in places if place.matters]
@@ -186,7 +188,7 @@ def _median_at(values: FloatArray, ranks: FloatArray, size: float) -> FloatArray
 
 
 def group_rows(
-    table: CostTable, loss: FloatArray, psg: PSG, *, by_caller: bool = False
+    table: CostTable, loss: FloatArray, timeline: Timeline, psg: PSG, *, by_caller: bool = False
 ) -> dict[CodeLocation, list[int]]:
     """Rows by place: a line, or the loop or function around several lines that lose together.
 
@@ -194,30 +196,23 @@ def group_rows(
     that scales where one caller uses it must not hide what another one loses in it. ``by_caller``: functions that each
     lose a large part of it in the same helper are told apart too.
     """
-    leaves: dict[int, CodeLocation] = {}
-    chains: dict[int, list[Container]] = {}
-    within: dict[tuple[int, int], dict[CodeLocation, float]] = defaultdict(lambda: defaultdict(float))
-    per_rank = (table.cost_s / table.ranks).max(axis=1, initial=0.0)
-    losing = loss > LOSES * per_rank
-    for row in np.flatnonzero((table.vertex >= 0) & ~table.setup).tolist():
-        vertex = int(table.vertex[row])
-        leaf = leaves[row] = CodeLocation(TargetKind(int(table.kind[row])), vertex, int(table.line[row]))
-        if leaf.kind is TargetKind.OWN:
-            if vertex not in chains:
-                chains[vertex] = list(containers(vertex, psg))
-            for container in chains[vertex]:
-                within[0, container.vertex][leaf] += max(float(loss[row]), 0.0)
-    of_line = code_locations_of_lines(within)
+    leaves = {
+        row: CodeLocation(TargetKind(int(table.kind[row])), int(table.vertex[row]), int(table.line[row]))
+        for row in np.flatnonzero((table.vertex >= 0) & ~table.setup).tolist()
+    }
+    rows = [row for row, leaf in leaves.items() if leaf.kind is TargetKind.OWN and loss[row] > 0.0]
+    named = named_places([leaves[row] for row in rows], [-1] * len(rows), loss[rows].tolist(), timeline, psg)
+    place_of = dict(zip(rows, named, strict=True))
+    losing = loss > LOSES * (table.cost_s / table.ranks).max(axis=1, initial=0.0)
     code_locations: dict[bool, dict[CodeLocation, list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
     for row, leaf in leaves.items():
-        promoted = leaf.kind is TargetKind.OWN and losing[row]
-        code_location = promote(leaf, 0, chains[leaf.vertex], within, of_line, psg) if promoted else leaf
-        code_locations[bool(losing[row])][code_location].append(row)
+        place = place_of.get(row, leaf) if losing[row] else leaf
+        code_locations[bool(losing[row])][place].append(row)
     caller = _callers(code_locations[True], loss, psg) if by_caller else {}
     result = _join_contexts(code_locations[True], psg, caller)
-    for code_location, rows in _join_contexts(code_locations[False], psg).items():
+    for code_location, quiet in _join_contexts(code_locations[False], psg).items():
         place = code_location if code_location in result else _container(code_location, result, psg) or code_location
-        result.setdefault(place, []).extend(rows)
+        result.setdefault(place, []).extend(quiet)
     return result
 
 

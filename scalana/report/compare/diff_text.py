@@ -66,7 +66,7 @@ def _changes(difference: Difference, width: int, paint: Paint) -> list[str]:
     hidden = sum(change.change_s for change in difference.changes[MOST_CHANGES:])
     rows += _others(difference, hidden, width)
     if parts:
-        rows.append(paint("  waiting: what the place makes other ranks wait, divided over all ranks", "dim"))
+        rows.append(paint("  waiting: what other ranks wait because of the place, averaged over all ranks", "dim"))
     return [paint(left, "bold") + paint(line + right, "dim"), paint(head, "dim"), *rows]
 
 

@@ -40,8 +40,8 @@ def text(proposal: Proposal, files: Sequence[str], width: int, paint: Paint) -> 
     lines += _compared(proposal, width, paint)
     if proposal.plan.splits and halves_assumed(profile):
         says = (
-            "What the two parts of a backward take was not measured: each counts as half of it. Where activations are"
-            " computed anew that is too little; --whole-backward plans without splitting."
+            "The two parts of a backward pass were not measured: each counts as half. Where activations are recomputed,"
+            " that is too little; --whole-backward plans without splitting."
         )
         lines += wrap(says, width, "  ")
     lines += ["", *_ranks(proposal.plan, profile, width, paint)]
@@ -61,37 +61,37 @@ def halves_assumed(profile: LayerProfile) -> bool:
     return bool((abs(back - whole / 2) <= 1e-9 * whole).all() and (abs(weight - whole / 2) <= 1e-9 * whole).all())
 
 
-def _row(name: str, step_s: float, now_s: float, bubble: str, memory: str, told: str, width: int) -> list[str]:
+def _row(name: str, step_s: float, now_s: float, bubble: str, memory: str, text: str, width: int) -> list[str]:
     faster = f"{now_s / step_s:.2f} x" if now_s == now_s else ""
     cells = f"  {name:<12} {names.seconds(step_s):>9} {faster:>7} {bubble:>7} {memory:>9}  "
-    return wrap(told, width, " " * len(cells), cells) if told else [cells.rstrip()]
+    return wrap(text, width, " " * len(cells), cells) if text else [cells.rstrip()]
 
 
 def _compared(proposal: Proposal, width: int, paint: Paint) -> list[str]:
-    """The plan beside what runs now, the uniform plan and the bound."""
+    """The plan, compared with what runs now, the uniform plan and the bound."""
     profile, plan, now_s = proposal.profile, proposal.plan, proposal.now_s
     lines = [paint(f"  {'':<12} {'step':>9} {'faster':>7} {'bubble':>7} {'memory':>9}", "dim")]
     if profile.now is not None:
         now = profile.now
-        told = f"measured: {now.engine} {now.schedule}".strip()
+        text = f"measured: {now.engine} {now.schedule}".strip()
         memory = size(now.peak, profile.unit) if now.peak == now.peak else ""
-        lines += _row("now", now.step_s, now_s, "", memory, told, width)
+        lines += _row("now", now.step_s, now_s, "", memory, text, width)
     if proposal.uniform is not None:
         lines += _plan_row("uniform", proposal.uniform, proposal, width)
     lines += _plan_row("plan", plan, proposal, width)
     lines += _row("bound", proposal.bound.step_s, now_s, "", "", "no cut, placement or order is faster", width)
     search = f"{proposal.tried} candidates in {names.seconds(proposal.searched_s)}"
     if proposal.ended_early:
-        search += "; the time budget ended the search, a longer one may find better"
+        search += "; the time budget ended the search: a longer one may find a better plan"
     return [*lines, *(paint(line, "dim") for line in wrap(search + ".", width, "  "))]
 
 
 def _plan_row(name: str, plan: Plan, proposal: Proposal, width: int) -> list[str]:
-    told = plan.text if name != "plan" else f"{plan.stages.count} stages"
+    text = plan.text if name != "plan" else f"{plan.stages.count} stages"
     if name == "plan":
-        told += ", backward split where it pays" if plan.splits else ", whole backwards"
+        text += ", backward split where it pays" if plan.splits else ", whole backward passes"
     memory = size(plan.peak, proposal.profile.unit)
-    return _row(name, plan.step_s, proposal.now_s, names.percent(plan.bubble), memory, told, width)
+    return _row(name, plan.step_s, proposal.now_s, names.percent(plan.bubble), memory, text, width)
 
 
 def _ranks(plan: Plan, profile: LayerProfile, width: int, paint: Paint) -> list[str]:
@@ -126,7 +126,7 @@ def _walls(proposal: Proposal, width: int) -> list[str]:
     lines: list[str] = []
     if proposal.bound.by_wall:
         name = profile.names[proposal.bound.wall]
-        says = f"{name} is the wall: with all its microbatches on one rank no plan is faster than the bound."
+        says = f"{name} limits every plan: one rank runs all its microbatches, so no plan is faster than the bound."
         lines += ["", *wrap(says, width, "  ")]
     if wall is not None and wall.plan.step_s < 0.99 * proposal.plan.step_s:
         name = profile.names[wall.layer]
@@ -141,7 +141,7 @@ def _walls(proposal: Proposal, width: int) -> list[str]:
 
 def _front(proposal: Proposal, paint: Paint) -> list[str]:
     unit = "memory" if proposal.profile.unit == "bytes" else "memory (microbatches times layers)"
-    lines = [paint(f"  {'step':>9} {'faster':>7}  {unit}: what more or less of it brings", "dim")]
+    lines = [paint(f"  {'step':>9} {'faster':>7}  {unit}: effect of more or less memory", "dim")]
     for one in proposal.front:
         faster = f"{proposal.now_s / one.step_s:.2f} x" if proposal.now_s == proposal.now_s else ""
         lines.append(f"  {names.seconds(one.step_s):>9} {faster:>7}  {size(one.peak, proposal.profile.unit)}")
@@ -166,10 +166,12 @@ def checked_text(checked: Checked, now: Now | None) -> str:
     stretched = f", {checked.stretch:.3g} times as long" if checked.stretch != 1 else ""
     where = _RUNTIMES.get(checked.engine, checked.engine)
     if checked.planned_s is None:
-        lines = [f"{_beside(checked)} on {where} with emulated layers{stretched}"]
+        lines = [f"{_compared_with_measured(checked)} on {where} with emulated layers{stretched}"]
     else:
-        lines = [f"{_beside(checked)} on {where} with the model's layers, predicted by what they took here"]
-        lines.append(f"by the costs in the plan a step takes {names.seconds(checked.planned_s)}")
+        lines = [
+            f"{_compared_with_measured(checked)} on {where} with the model's layers, predicted from their time here"
+        ]
+        lines.append(f"the costs in the plan predict a step of {names.seconds(checked.planned_s)}")
     lines.append("steps: " + ", ".join(names.seconds(step) for step in checked.steps_s))
     if now is not None:
         gain = now.step_s / checked.measured_s
@@ -183,12 +185,12 @@ def checked_text(checked: Checked, now: Now | None) -> str:
 
 def gained_text(base: str, before: Checked, after: Checked) -> str:
     """What a plan gained over another one, carried out the same way."""
-    said = f"{base}: {_beside(before)}"
+    said = f"{base}: {_compared_with_measured(before)}"
     predicted, measured = (getattr(before, of) / getattr(after, of) for of in ("predicted_s", "measured_s"))
     return f"{said}\nthe plan is {measured:.2f} x faster, as predicted {predicted:.2f} x\n"
 
 
-def _beside(checked: Checked) -> str:
-    """A prediction beside what was measured."""
+def _compared_with_measured(checked: Checked) -> str:
+    """A prediction, compared with what was measured."""
     error = f"{checked.error:+.1%}".replace("%", " %")
     return f"predicted {names.seconds(checked.predicted_s)}, measured {names.seconds(checked.measured_s)} ({error})"

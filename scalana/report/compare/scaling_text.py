@@ -32,7 +32,7 @@ _IDLE = 0.2
 
 _GROWTH = {
     "falls": "falls with the ranks",
-    "falls to a constant": "falls to a part that stays",
+    "falls to a constant": "falls to a constant part",
     "constant": "stays the same",
     "logarithmic": "grows with the logarithm of the ranks",
     "slower than p": "grows slower than the ranks",
@@ -65,7 +65,7 @@ def render(scaling: Scaling, *, width: int = 100, color: bool = False) -> str:
 def _header(scaling: Scaling, width: int, paint: Paint) -> list[str]:
     ideal, run = scaling.ideal, scaling.reference.ppg.run
     left, line, _ = rule("scalana scaling", "", width)
-    how = "as stated" if ideal.stated else f"told by the work, which grows in all as p^{abs(ideal.exponent):.2f}"
+    how = "as stated" if ideal.stated else f"inferred: the total work grows as p^{abs(ideal.exponent):.2f}"
     if math.isnan(ideal.exponent) and not ideal.stated:
         how = "assumed"
     noise = names.percent(scaling.noise.relative)
@@ -105,12 +105,12 @@ def _size(size: Size, parts: bool, paint: Paint) -> str:
     return row
 
 
-def _prediction(prediction: JobPrediction, beside: bool, paint: Paint) -> list[str]:
-    """The row of the size that was asked for, and the range: ``beside`` it, or on a line of its own."""
+def _prediction(prediction: JobPrediction, wide: bool, paint: Paint) -> list[str]:
+    """The row of the size that was asked for, and the range: on the same line if ``wide``, or on one of its own."""
     row = f"  {prediction.ranks:>5} {'':>4} {_short(prediction.seconds):>7} {_short(prediction.ideal_s):>7} "
     row += f"{names.percent(prediction.efficiency):>10}"
     text = f"predicted, between {_short(prediction.low)} and {_short(prediction.high)}"
-    return [paint(f"{row} {text}", "yellow")] if beside else [paint(row, "yellow"), paint(f"{'':>7} {text}", "yellow")]
+    return [paint(f"{row} {text}", "yellow")] if wide else [paint(row, "yellow"), paint(f"{'':>7} {text}", "yellow")]
 
 
 def _block(number: int, finding: Finding, scaling: Scaling, run: RunInfo, width: int, paint: Paint) -> list[str]:
@@ -136,11 +136,11 @@ def _claim(finding: Finding, costs: SizeCosts, scaling: Scaling) -> str:
         operation = (finding.path[-1].operation or "communication").replace("_", " ")
         text = f"The {operation} itself takes {'too long' if strong else 'longer'} on more ranks; "
         late = costs.waiting_caused[-1] > 0.1 * costs.seconds[-1]
-        return text + ("others wait for what it brings late." if late else "nobody is waited for.")
+        return text + ("others wait for what arrives late." if late else "no rank waits for it.")
     if finding.kind in _BY_ROW:
         return f"{filled(_BY_ROW[finding.kind], finding, scaling.sizes[-1].ranks)}."
     if costs.waiting_caused[-1] > 0.5 * finding.saving_s:
-        return f"{who} make{'s' if len(finding.ranks) == 1 else ''} the others wait by what is done here."
+        return f"{who} make{'s' if len(finding.ranks) == 1 else ''} the others wait with this work."
     return "This work shrinks less than the ranks grow." if strong else "This work of every rank grows with the ranks."
 
 
@@ -149,7 +149,7 @@ def _asleep(finding: Finding) -> str:
     share, _ = finding.evidence.cpu_split()
     if share is None or share >= _IDLE:
         return ""
-    return f" Hardly any of that is computing ({names.percent(share)}): it sleeps, or waits for a lock or a device."
+    return f" Only {names.percent(share)} of this is computation: it sleeps, or waits for a lock or a device."
 
 
 def _cost(finding: Finding, scaling: Scaling) -> str:
@@ -164,8 +164,8 @@ def _cost(finding: Finding, scaling: Scaling) -> str:
 def _model(costs: SizeCosts) -> str:
     if costs.growth is None or costs.confidence is None:
         return ""
-    growth = f"{_GROWTH[costs.growth]}: {costs.model} seconds ({names.percent(costs.confidence)} sure)."
-    text = f"It {growth}" if costs.confidence >= _LIKELY else f"How it grows is open; likeliest it {growth}"
+    growth = f"{_GROWTH[costs.growth]}: {costs.model} seconds (confidence {names.percent(costs.confidence)})."
+    text = f"It {growth}" if costs.confidence >= _LIKELY else f"How it grows is uncertain; most likely it {growth}"
     expected = costs.predicted
     if expected is not None:
         text += (
@@ -175,7 +175,7 @@ def _model(costs: SizeCosts) -> str:
         )
     if costs.left_out:
         left_out = " and ".join(costs.left_out)
-        text += f" The model is without {left_out}, which fits no simple one: run that size again."
+        text += f" The model leaves out {left_out}, which fits no simple model: run that size again."
     return text
 
 

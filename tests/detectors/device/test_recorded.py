@@ -45,6 +45,7 @@ CASES = {
     "late stream": ("device-late", "sort", OTHERS * STEPS * 0.060),
     "slow device": ("device-late", "", OTHERS * STEPS * 8 * 0.006),
     "launch-bound": ("launch-gap", "launch_slowly", OTHERS * STEPS * (8 * 0.010 + 0.003 - 8 * 0.003)),
+    "shared helper": ("launch-gap", "load", OTHERS * STEPS * 15 * 0.004),
 }
 """Kind, function and rank-seconds of waiting of each fault."""
 
@@ -64,6 +65,8 @@ def test_planted(fault, tmp_path):
     assert found, report.to_text()
     assert (found[0].kind, found[0].ranks, found[0].function) == (kind, [1], function), report.to_text()
     assert 0.5 * lost_s < found[0].lost_s < 4 * lost_s  # a sleep may take far longer where cores are short
+    if fault == "shared helper":
+        assert "<- the helper" in PROGRAM.read_text().splitlines()[found[0].line - 1]
     if fault == "slow device":
         assert found[0].evidence.as_dict()["slowdown"] == pytest.approx(3.0, rel=0.15)
 

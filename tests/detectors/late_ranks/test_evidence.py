@@ -14,7 +14,8 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.late_ranks.advice import advise
 from scalana.detectors.late_ranks.description import waits_at
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.rollup.candidates import Candidate, CodeLocation
+from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.rollup.place_time import _alike, place_time, times_run
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.runtime.operations import BY_NAME

@@ -13,7 +13,8 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks.late_ranks import Waiting, detect
 from scalana.detectors.noise.task_farms import find_task_farms
-from scalana.detectors.rollup.candidates import Candidate, CodeLocation, _join_called, code_locations_of_lines
+from scalana.detectors.rollup.candidates import Candidate, _join_called
+from scalana.detectors.rollup.named_place import CodeLocation, _of_lines
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.structure.psg import PSG, Place, Vertex, VertexKind
 from tests.detectors.jobs import steps, structure
@@ -91,7 +92,7 @@ def test_ranks_agree_on_the_vertex_of_a_line() -> None:
         CodeLocation(TargetKind.OWN, vertex, line) for vertex, line in ((AT, 13), (ROW, 13), (LOOP, 12))
     )
     within = {(0, SOLVE): {inner: 1.0, other: 1.0}, (1, SOLVE): {outer: 1.0}}
-    assert code_locations_of_lines(within) == {(SOLVE, 13): outer, (SOLVE, 12): other}
+    assert _of_lines(within) == {(SOLVE, 13): outer, (SOLVE, 12): other}
 
 
 def called(cost: Callable[[int, int], dict[str, float]], contexts: int = 1) -> list[tuple[str, list[int]]]:

@@ -145,6 +145,24 @@ def test_a_wrapper_in_a_loop_is_named_by_its_call() -> None:
     assert called_once(2, added=True).found(waits_longer) == [(12, "wait", [2], leaf("pause", 31, 1))]
 
 
+def test_a_wrapper_that_nobody_else_runs_is_the_cause_itself() -> None:
+    def alone(step: int, rank: int) -> dict[str, float]:
+        return {"test": 2.0, **({"pause": 40.0} if rank == 2 else {})}
+
+    assert called_once(2).found(alone) == [(31, "pause", [2], None)]
+
+
+def test_a_function_that_a_name_may_stand_for_and_that_never_ran_is_no_choice() -> None:
+    """``helper(...)`` in two functions, where the source has two functions that it may be."""
+    program = shared()
+    for site in (12, 22):
+        caller = next(v.parent for v in program.psg.vertices if v.site is not None and v.site.line == site)
+        program.function("spin", 50, caller, site)
+        sites = [v for v in program.psg.vertices if v.parent == caller and v.site is not None]
+        program.psg.vertices[sites[1].index] = replace(sites[1], site=sites[0].site)
+    assert program.found(more_repairs) == [(22, "repair", [2], leaf("pause", 31, 2))]
+
+
 def test_no_wrapper_is_what_is_long_or_run_once_or_one_of_many_methods() -> None:
     assert called_once(8).found(waits_longer) == [(31, "pause", [2], None)]
     assert called_once(2, repeated=False).found(waits_longer) == [(31, "pause", [2], None)]

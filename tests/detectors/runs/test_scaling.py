@@ -194,26 +194,30 @@ def test_one_size_is_refused():
         scale([4, 4], jobs.plain)
 
 
-@pytest.fixture
-def helper(monkeypatch):
-    """All activities do their work in one and the same function."""
-    plain = jobs.structure
+@pytest.fixture(params=[False, True], ids=["unknown", "known"])
+def helper(monkeypatch, request):
+    """All activities do their work in one and the same function; whether the source shows the calls of it."""
+    plain, known = jobs.structure, request.param
 
     def with_helper(names, moved=0):
         psg, vertex = plain(names, moved)
         for name in {"solve", "table", "gather"} & set(names):
             place = Place("/job/job.py", 90 + moved, 92 + moved, 0, "spin")
-            function = psg.add(VertexKind.FUNCTION, place, psg[vertex[name]].parent)
+            line = jobs.LINES[name] + 1 + moved
+            site = Place("/job/job.py", line, line, 8, "spin") if known else None
+            function = psg.add(VertexKind.FUNCTION, place, psg[vertex[name]].parent, site=site)
             place = Place("/job/job.py", 91 + moved, 91 + moved, 4, "busy(x)")
             vertex[name] = psg.add(VertexKind.COMP, place, function)
         return psg, vertex
 
     monkeypatch.setattr(jobs, "structure", with_helper)
+    return known
 
 
 def test_a_helper_that_scales_for_one_caller_does_not_hide_the_other(helper):
     (finding,) = scale(SIZES, jobs.rebuilt_table, at=64).findings
-    assert (finding.kind, finding.line, finding.function) == ("replicated", 91, "spin")
+    line, function = (jobs.LINES["table"] + 1, "table") if helper else (91, "spin")
+    assert (finding.kind, finding.line, finding.function) == ("replicated", line, function)
     assert finding.evidence.as_dict()["seconds"] == pytest.approx([STEPS * 0.020] * len(SIZES))
     assert finding.evidence.as_dict()["growth"] == "constant"
 
@@ -223,9 +227,10 @@ def test_callers_that_lose_in_one_helper_are_told_apart(helper):
         return {"solve": 400 / ranks, "table": 20, **({"gather": 3 * ranks} if rank == 0 else {})}
 
     first, second = scale(SIZES, cost, at=64).findings
-    assert (first.kind, first.line, first.ranks) == ("serial", 91, [0])
+    lines = [jobs.LINES[name] + 1 if helper else 91 for name in ("gather", "table")]
+    assert (first.kind, first.line, first.ranks) == ("serial", lines[0], [0])
     assert first.evidence.as_dict()["seconds"] == pytest.approx([STEPS * 0.003 * ranks for ranks in SIZES])
-    assert (second.kind, second.line, second.ranks) == ("replicated", 91, list(range(16)))
+    assert (second.kind, second.line, second.ranks) == ("replicated", lines[1], list(range(16)))
     assert second.evidence.as_dict()["seconds"] == pytest.approx([STEPS * 0.020] * len(SIZES))
 
 

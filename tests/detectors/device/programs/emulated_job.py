@@ -48,9 +48,16 @@ def kernel(length_ns, name="gemm"):
 
 
 def load():
-    time.sleep(0.002)
+    pause(0.002)
     if fault == "late host":
         prepare()
+    if fault == "shared helper":
+        for _ in range(15):
+            pause(0.004)  # <- the helper that all ranks use
+
+
+def pause(seconds):
+    time.sleep(seconds)
 
 
 def prepare():
