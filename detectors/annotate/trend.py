@@ -17,7 +17,7 @@ from scalana.detectors.when.step_costs import CostByStep
 from scalana.graphs.arrays.types import FloatArray
 
 DRAWN = 120
-"""Numbers at most that tell what a finding cost over the steps."""
+"""Numbers at most that show what a finding cost over the steps."""
 
 
 class TrendOfSeries:

@@ -1,4 +1,4 @@
-"""What a finding costs in every step, and whether that changes over them: what grows is kept and gone through again."""
+"""What a finding costs in every step."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.timeline import Timeline
 
-DRAWN = 120
-"""Numbers at most that tell what a finding cost over the steps."""
 MOST_RANKS = 64
 """Ranks of a finding, and others, whose work in every step is looked at; of more, so many at equal distances."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostByStep:
-    """Tells what findings cost in each step of the steady state."""
+    """Gives what findings cost in each step of the steady state."""
 
     table: BlameTable
     timeline: Timeline

@@ -19,7 +19,7 @@ PEERS = Need("DEVICE_PEERS", "an environment with HTA and TraceLens")
 BESIDE = Command(("python tests/benchmarks/device_peers.py $DEVICE_PEERS/bin/python",), needs=(PEERS,))
 NCCL_DATA = Need("NCCL_DATA", "HTA's trace nccl_data (.json.gz)")
 IMPORT = Command(("python -m tests.benchmarks.import_trace 1 $NCCL_DATA",), needs=(NCCL_DATA,))
-COLLECTIVES = Command(("python -m tests.benchmarks.device_collective_cost",))
+COLLECTIVES = Command(("SCALANA_OPERATORS=0 python -m tests.benchmarks.device_collective_cost",))
 
 
 def right(found: dict[str, Any]) -> float:
