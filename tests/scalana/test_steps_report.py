@@ -13,11 +13,12 @@ import pytest
 
 import scalana
 from scalana.detectors.evidence import Evidence, InSteps, LostByPhase
-from scalana.detectors.when.regions import RegionTime
+from scalana.detectors.when.region_times import REGIONS, RegionTime
 from scalana.graphs.steps.periods import Periods
 from scalana.report import names, text
 from scalana.report.findings import over_steps
 from scalana.report.topics import steps
+from tests.known import with_section
 from tests.needs import torch_or_skip
 from tests.runtime import jobs
 from tests.scalana.command import command
@@ -49,7 +50,7 @@ def test_the_head_says_start_up_steps_and_end(folder: Path) -> None:
     # Nobody knows when the first step begins: its beginning is that of the program.
     assert f"start-up 51 ms with the first step · {STEPS - 1} more steps of 51 ms · end 0.0 ms" in page
     assert "from repeated communication" in page and "in the steps: █ work" in page
-    assert "in the steps, seconds of an average rank" in page and "apart from the steps: 51 ms" in page
+    assert "in the steps, seconds of an average rank" in page and "outside the steps: 51 ms" in page
     assert "It happens in nearly every step, and takes 40 ms of each." in page
     found = told(report)
     assert found["steps"]["count"] == STEPS and found["steps"]["warm_up"] == 1 and "regions" not in found
@@ -78,7 +79,7 @@ def test_some_steps_alone(folder: Path, option: str, count: int) -> None:
     assert finding["lost_s"] == pytest.approx(count * 0.04, rel=0.05)
     assert found["steps"]["count"] == count and len(found["steps"]["window"]) == 2
     page = command("report", folder, option).stdout
-    assert ("step 3 alone" if count == 1 else "steps 10 to 19 alone") in page and "start-up" not in page
+    assert ("only step 3" if count == 1 else "only steps 10 to 19") in page and "start-up" not in page
 
 
 @pytest.mark.parametrize(
@@ -109,11 +110,12 @@ def test_regions_are_a_table(tmp_path: Path) -> None:
     none = Periods.of(np.zeros((0, 4)), np.zeros((0, 4)))
     seconds = np.array([1.0, 2.0, 8.0, 3.0])
     analysis.ppg.timeline.locations.rank = np.arange(4)
-    analysis.regions = [
+    regions = [
         RegionTime(("input",), 40, seconds, np.array([0.0, 1.0, 0.0, 1.0]), none),
         RegionTime(("input", "augment"), 400, seconds / 2, np.zeros(4), none),
     ]
-    analysis.findings = [replace(analysis.findings[0], evidence=Evidence(region="input/augment"))]
+    finding = replace(analysis.findings[0], evidence=Evidence(region="input/augment"))
+    analysis = replace(with_section(analysis, REGIONS, regions), findings=[finding])
     page = text.render(analysis)
     rows = [" ".join(line.split()) for line in page.splitlines()]
     assert "1.00 2.50 8.00 0.50 40 input" in rows and "0.50 1.25 4.00 · 400 augment" in rows

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalana.detectors.when.compiled_lines import COMPILED
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Row, Section, Table, Tone, section, texts
 from scalana.report.values import plain
@@ -39,7 +40,7 @@ _COLUMNS = (
 def sections(analysis: Analysis) -> Sequence[Section]:
     """The lines whose kernels take most: ms of a step on the rank that takes least, in the middle, most; and what is
     fused."""
-    lines = analysis.compiled
+    lines = analysis.section(COMPILED)
     if not lines:
         return []
     largest = float(lines[0].seconds.sum(axis=0).max())
@@ -48,7 +49,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     smaller = len(lines) - len(shown)
     notes = texts(f"and {smaller} smaller: see the JSON report" if smaller else "")
     table = Table(_COLUMNS, tuple(_row(line, analysis) for line in shown), notes)
-    return [section("compiled", "Compiled code", f"{of}, by the line that most of a kernel came from", table)]
+    return [section("compiled", "Compiled code", f"{of}, by the line from which most of a kernel comes", table)]
 
 
 def _row(line: CompiledLine, analysis: Analysis) -> Row:
@@ -72,7 +73,7 @@ def _way(seconds: FloatArray) -> str:
 
 def _where(line: CompiledLine, cwd: str) -> str:
     file, at, function = line.frame
-    return f"{names.place(names.near(file, cwd), at)} {function}" if file else "a line that is not known"
+    return f"{names.place(names.near(file, cwd), at)} {function}" if file else "unknown line"
 
 
 def _made_of(line: CompiledLine) -> str:
@@ -80,7 +81,7 @@ def _made_of(line: CompiledLine) -> str:
     operators = line.operators()
     own = some_operators(list(operators.here))
     fused = any(kernel.is_fused for kernel in line.kernels)
-    text = f"fused: {own}" if fused and own else own or "operators that are not known"
+    text = f"fused: {own}" if fused and own else own or "unknown operators"
     others = of_other_lines([(file, at, name) for (file, at, _), name in operators.fused], line.frame[0])
     return f"{text}; with {others}" if others else text
 
@@ -103,8 +104,8 @@ def some_operators(operators: list[str]) -> str:
 
 def entries(analysis: Analysis) -> dict[str, Any]:
     """Every line of compiled code that took time, for the JSON report."""
-    cwd = analysis.ppg.run.cwd
-    return {"compiled": [_entry(line, analysis, cwd) for line in analysis.compiled]} if analysis.compiled else {}
+    lines, cwd = analysis.section(COMPILED), analysis.ppg.run.cwd
+    return {"compiled": [_entry(line, analysis, cwd) for line in lines]} if lines else {}
 
 
 def _entry(line: CompiledLine, analysis: Analysis, cwd: str) -> dict[str, Any]:

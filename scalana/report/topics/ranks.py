@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scalana.detectors.delays.time_split import split_by_rank
+from scalana.detectors.when.steady import STEADY
 from scalana.report import names
 from scalana.report.document.pictures import BarRow, Bars
 from scalana.report.document.sections import Section
@@ -44,11 +45,11 @@ def sections(analysis: Analysis) -> Sequence[Section]:
         mean = split[:, group].mean(axis=1).tolist()
         is_marked = len(group) == 1 and group[0] in named
         rows.append(BarRow(label, tuple(mean), f"waiting {names.seconds(mean[2])}", is_marked))
-    text = f"{of}, by what the main thread of a rank did."
+    text = f"{of}, by activity of the main thread of each rank."
     if named:
         text += " ▸ marks ranks that a finding names."
     if len(bins) < run.ranks:
-        text += f" Of {run.ranks} ranks, neighbours are put together (their mean); the ranks of findings are apart."
+        text += f" Of {run.ranks} ranks, neighbours share a bar (their mean), apart from ranks that findings name."
     bars = Bars(text, tuple(time.PARTS.values()), float(split.sum(axis=0).max()), tuple(rows))
     return [Section(time.NAME, time.HEADING, ((bars,),), is_head=True)]
 
@@ -56,7 +57,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
 def _in_steps(analysis: Analysis) -> FloatArray | None:
     """The same of the steady state alone; None without one, and where other threads than the main ones communicate,
     as only the sum over threads is known then."""
-    steady, metrics = analysis.steady, analysis.ppg.metrics
+    steady, metrics = analysis.section(STEADY), analysis.ppg.metrics
     if steady is None or not analysis.ppg.timeline.locations.is_main.all():
         return None
     time_s, stall, core, comm, wait = (

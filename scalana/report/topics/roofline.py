@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalana.detectors.when.module_times import MODULES
 from scalana.detectors.when.module_work import WAYS, ModuleWork
-from scalana.detectors.when.roofline import COMPUTE, MEMORY, OVERHEAD, Roofline
+from scalana.detectors.when.roofline import COMPUTE, MEMORY, OVERHEAD, ROOFLINE, Roofline
 from scalana.graphs.spans.operator_costs import flops_of
 from scalana.report import names
 from scalana.report.document.sections import Facts, Section, section, texts
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 NAME = "roofline"
 
 MOST_PLACES = 4
-"""Modules that are told with what they could gain; the JSON report has all."""
+"""Modules that are shown with what they could gain; the JSON report has all."""
 _LEAST_SHARE = 0.02
 """Of the time of the whole model: gains below are left out."""
 _STALLED = 0.1
@@ -38,7 +39,7 @@ _MOST = 0.5
 _WORDS = {
     COMPUTE: "compute-bound",
     MEMORY: "memory-bound",
-    OVERHEAD: "mostly between operators or in tiny ones",
+    OVERHEAD: "mostly between operators or in very small ones",
 }
 
 
@@ -89,7 +90,7 @@ def _median(values: FloatArray) -> float:
 
 def sections(analysis: Analysis) -> Sequence[Section]:
     """Where modules stay furthest below what the machine can do; a hint where that was not measured."""
-    line = analysis.roofline
+    line = analysis.section(ROOFLINE)
     if line is None:
         hint = _hint(analysis)
         return [Section(NAME, "", ((Facts((hint,)),),))] if hint else []
@@ -102,7 +103,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     what = "on the device" if line.work.on_device.any() else "of CPU time"
     of = f"ms {what} in a step, {count} counted step{'s' * (count > 1)}"
     stalled_s = _median(line.work.stalled_s[tops].sum(axis=(0, 1)))
-    stalled = f"without {names.amount(1e3 * stalled_s)} in which the model had no core, or slept"
+    stalled = f"excluding {names.amount(1e3 * stalled_s)} in which the model had no core or slept"
     is_stalled = stalled_s >= _STALLED * (whole_s + stalled_s)
     lost = Facts(tuple(_gain_text(analysis, line, one) for one in shown), hangs=True)
     return [section(NAME, "Below what this machine can do", of, lost, Facts(texts(stalled if is_stalled else "")))]
@@ -127,17 +128,17 @@ def _where(analysis: Analysis, module: Module) -> str:
 
 def _hint(analysis: Analysis) -> str:
     operators = analysis.ppg.models.operators
-    if not operators.machines or analysis.modules is None:
+    if not operators.machines or analysis.section(MODULES) is None:
         return ""
     if not len(operators):
         return (
-            "Operators were not counted: what counts them was not compiled yet (`scalana calibrate` does that), or "
-            "SCALANA_OPERATORS or SCALANA_TORCH_KERNELS forbids it. Then record again to see how near modules come to "
-            "what the machine can do."
+            "Operators were not counted: their counter was not compiled yet (`scalana calibrate` compiles it), or "
+            "SCALANA_OPERATORS or SCALANA_TORCH_KERNELS disables it. Record again to compare modules with what the "
+            "machine can do."
         )
     return (
-        "How near modules come to what the machine can do is not known: `scalana calibrate` with this folder "
-        "measures that, in some seconds, on the machine that ran it."
+        "Modules are not compared with what the machine can do: that needs `scalana calibrate` with this folder, which "
+        "takes some seconds, on the machine of the run."
     )
 
 
@@ -151,16 +152,16 @@ def _most(line: Roofline, one: Gain) -> str:
     between_s = one.taken_s - sum(taken for taken, _, _ in costs.values())
     if between_s >= _MOST * one.gain_s:
         return f"; {names.amount(1e3 * between_s)} between operators"
-    told = []
+    found = []
     left_s = one.gain_s
     for kind, (taken, least, calls) in sorted(costs.items(), key=lambda item: item[1][1] - item[1][0])[:2]:
-        told.append(
+        found.append(
             f"{names.amount(1e3 * taken)} in {_times(kind, calls)}, which could take {names.amount(1e3 * least)}"
         )
         left_s -= taken - least
         if left_s <= _MOST * one.gain_s:
             break
-    return f"; {'; '.join(told)}" if told else ""
+    return f"; {'; '.join(found)}" if found else ""
 
 
 def _times(kind: OperatorKind, calls: float) -> str:
@@ -204,7 +205,7 @@ def work_document(work: ModuleWork, line: Roofline | None, module: int) -> dict[
         if not operators or not seconds:
             continue
         flops, moved = _median(work.flops[module, way]), _median(work.bytes[module, way])
-        told = {
+        numbers = {
             "seconds": seconds,
             "flops": flops,
             "bytes": moved,
@@ -215,8 +216,8 @@ def work_document(work: ModuleWork, line: Roofline | None, module: int) -> dict[
         }
         between = work.seconds[module, way] - work.operators_s[module, way]
         if not np.isnan(between).all():
-            told["between_operators_s"] = max(_median(between), 0.0)
-        values: dict[str, Any] = plain(told)
+            numbers["between_operators_s"] = max(_median(between), 0.0)
+        values: dict[str, Any] = plain(numbers)
         if line is not None and not np.isnan(line.least_s[module, way]).all():
             least = _median(line.least_s[module, way])
             values |= plain({"least_s": least, "reached": least / seconds, "bound": line.bound(module, way)})

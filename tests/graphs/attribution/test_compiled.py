@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from scalana.detectors.annotate.compiled import InCompiledCode
 from scalana.detectors.evidence import ModuleWorkCompared
+from scalana.detectors.facts import Facts
 from scalana.detectors.run import analyze
-from scalana.detectors.when.compiled_lines import with_compiled
-from scalana.frontend.models.recorded import add_models
+from scalana.frontend.models.recorded import with_models
 from scalana.graphs.ppg import PPG
 from scalana.graphs.structure.psg import VertexKind
 from scalana.report.data import document
@@ -166,8 +167,8 @@ def test_ranks_with_other_kernels_are_compared_by_the_line(tmp_path: Path) -> No
     assert "compiling" not in finding.evidence.as_dict()
     assert finding.where.module == "smooth" and finding.where.operator == "sin"
     assert in_compiled(finding) == (
-        "It runs compiled, in the forward of module smooth (Smooth): cpp_fused_gelu_sin_0 and 1 more, made of sin; "
-        "fused with gelu of line 5."
+        "This code is compiled, in the forward of module smooth (Smooth): cpp_fused_gelu_sin_0 and 1 more, made of "
+        "sin; fused with gelu of line 5."
     )
 
 
@@ -179,7 +180,7 @@ def test_kernels_are_not_time_between_operators(tmp_path: Path, different: str, 
     (finding,) = analysis.findings
     work = ModuleWorkCompared(different=different)
     finding = replace(finding, evidence=replace(finding.evidence, module_work=work))
-    (finding,) = with_compiled([finding], analysis.compiled, analysis.blame, ppg, None)
+    (finding,) = InCompiledCode().annotate([finding], Facts(ppg)).findings
     assert finding.evidence.module_work == ModuleWorkCompared(different=left)
 
 
@@ -204,14 +205,16 @@ def test_lines_that_are_not_known_are_said_to_be(tmp_path: Path) -> None:
     ]
     analysis = analyze(run(tmp_path, wrappers=unknown))
     assert any("torch's cache" in warning for warning in analysis.warnings)
-    assert "a line that is not known" in "\n".join(section_lines(compiled.sections(analysis)[0], 100, Paint(False)))
+    assert "unknown line" in "\n".join(section_lines(compiled.sections(analysis)[0], 100, Paint(False)))
     assert not any("torchinductor" in vertex.place.file for vertex in analysis.ppg.psg.vertices)
 
 
 def test_operators_have_vertices_with_the_time_of_their_kernels(tmp_path: Path) -> None:
     ppg = run(tmp_path)
     before = ppg.metrics["time_s"].sum()
-    assert add_models(ppg, lambda file: "")
+    grown = with_models(ppg, lambda file: "")
+    assert grown is not None and len(ppg.psg) < len(grown.psg)
+    ppg = grown
     each = STEPS * 0.001
     assert sorted(
         (one.place.name, one.place.line, ppg.psg.module_of(one.index), round(ppg.metrics["time_s"][one.index, 0], 3))
