@@ -14,7 +14,7 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.limits.advice import advise
 from scalana.detectors.limits.data_waits import DataWaits, data_waits
-from scalana.detectors.reconcile import Extent, Told
+from scalana.detectors.reconcile import Extent, Verdict
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.leaf import leaf_below
 from scalana.detectors.rollup.named_place import CodeLocation, named_places
@@ -27,6 +27,8 @@ from scalana.graphs.steps.window import gap_edges
 KIND = "input-bound"
 SHARED = 0.1
 """Part of a step that every rank waits for data, from which that is a cause which all share."""
+BY_WORKERS = 0.5
+"""Part of the waiting in which workers must be seen to work on batches, for it to be their work that ranks wait for."""
 SHORTER = 0.05
 """Part of a step that a change must save to be one."""
 UNEQUAL = 1.5
@@ -48,16 +50,19 @@ class Limits:
         waits = data_waits(facts.ppg.spans, facts.steps, facts.timeline.ranks)
         if waits is None or float((waits.wait_s / np.maximum(waits.step_s, 1e-300)).min()) < SHARED:
             return Outcome()
-        finding, activities = _finding(waits, facts)
+        activities, seconds = _work(waits, facts)
+        helped_s = float(seconds[facts.timeline.activities.helper[activities]].sum())
+        if int(waits.workers.max()) > 0 and helped_s < BY_WORKERS * float(seconds.sum()):
+            return Outcome()  # not for batches that are made, but for their way here, or for a core
+        finding = _finding(waits, activities, seconds, facts)
         extent = Extent(tuple(finding.ranks), activities, np.zeros(0, np.int64))
         alike = float(waits.wait_s.max()) <= UNEQUAL * float(np.median(waits.wait_s))
-        return Outcome([Told(finding, extent)], [extent] if alike else [])
+        return Outcome([Verdict(finding, extent)], [extent] if alike else [])
 
 
-def _finding(waits: DataWaits, facts: Facts) -> tuple[Finding, IntArray]:
-    """The finding, and the activities that make up the waiting."""
+def _finding(waits: DataWaits, activities: IntArray, seconds: FloatArray, facts: Facts) -> Finding:
+    """The finding. ``activities`` make up the waiting, with the seconds of each."""
     psg = facts.psg
-    activities, seconds = _work(waits, facts)
     place, work = _place(activities, seconds, waits, facts)
     here = psg[place.vertex].place
     line, end_line = place.lines(here)
@@ -93,7 +98,7 @@ def _finding(waits: DataWaits, facts: Facts) -> tuple[Finding, IntArray]:
             callers=callers(place.vertex, psg),
         ),
         advice=advise(loading, bound, cores),
-    ), activities
+    )
 
 
 def _loading(waits: DataWaits, facts: Facts) -> Loading:

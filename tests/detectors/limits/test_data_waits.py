@@ -1,4 +1,4 @@
-"""What ranks wait for data, and what is left of that with more workers: against a loader that is played batch by batch."""
+"""What ranks wait for data, and what is left of that with more workers: against a loader that is played."""
 
 from __future__ import annotations
 
