@@ -128,6 +128,6 @@ def percent(share: float) -> str:
 
 
 def waiters(rank: int, ranks: int, processes: ProcessNames) -> tuple[str, str]:
-    """Who waits, of whom one is named, and the verb for it."""
+    """The ranks that wait, one of them by name, and the verb for it."""
     who = processes.one(rank)
     return (f"{who} and {ranks - 1} more", "wait") if ranks > 1 else (who, "waits")

@@ -1,4 +1,4 @@
-"""The findings as SARIF 2.1.0 (OASIS), which editors and code review tools show beside the source."""
+"""The findings as SARIF 2.1.0 (OASIS), which editors and code review tools show next to the source."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_the_name_alone_tells_the_operators(run: Path) -> None:
     assert (finding.kind, finding.ranks, finding.evidence.as_dict()["kernel"]) == ("device-late", [1], KERNEL)
     told = finding.evidence.as_dict()["compiled"]
     assert (told["operators"], told["line"], told["known_by"]) == (["gelu_sin"], 0, "name")
-    assert in_compiled(finding) == f"It runs compiled: {KERNEL}, made of gelu_sin."
+    assert in_compiled(finding) == f"This code is compiled: {KERNEL}, made of gelu_sin."
 
 
 def test_a_kernel_that_is_known_has_its_line_and_operators(run: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_kernel_that_is_known_has_its_line_and_operators(run: Path) -> None:
     assert compiled["fused_with"] == [{"operator": "gelu", "file": "/job/net.py", "line": 7}]
     assert (finding.where.module, finding.where.direction) == ("smooth", "forward")
     assert in_compiled(finding) == (
-        f"It runs compiled, in the forward of module smooth (Smooth): {KERNEL}, made of sin, for the most part from "
+        f"This code is compiled, in the forward of module smooth (Smooth): {KERNEL}, made of sin, mostly from "
         "net.py:9; fused with gelu of net.py:7."
     )
 

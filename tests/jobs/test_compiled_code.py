@@ -72,7 +72,7 @@ def wrong(folder: Path, longer_s: float) -> list[str]:
     if first.lost_s != pytest.approx(longer_s, rel=WITHIN):
         found.append(f"{first.lost_s:.3f} s, measured {longer_s:.3f} s")
     text = report.to_text()
-    if "It runs compiled" not in text or "Compiled code" not in text or "torchinductor" in text:
+    if "This code is compiled" not in text or "Compiled code" not in text or "torchinductor" in text:
         found.append(text)
     return found
 

@@ -67,7 +67,7 @@ def test_of_a_replay_that_is_far_off_nothing_is_predicted() -> None:
     one = pipeline()
     object.__setattr__(one.diagnosis.attribution, "replay_s", 2 * one.diagnosis.attribution.step_s)
     text = "\n".join(text_of(one, 100))
-    assert "nothing is predicted" in text and "what if" not in text
+    assert "Savings not estimated" in text and "what if" not in text
 
 
 def test_json_has_an_entry_a_pipeline_and_shares_that_add_up() -> None:
@@ -94,7 +94,7 @@ def test_the_page_has_a_bar_that_adds_up_and_the_picture() -> None:
     one = pipeline()
     seen = drawn(topic.sections(analysis(one, pipeline(slow=None))))
     assert sum(seen.widths()) == pytest.approx(200, abs=0.5)
-    assert "← stage 3 on rank 7" in seen.text and "forwards and backwards, average rank" in seen.text
+    assert "← stage 3 on rank 7" in seen.text and "forward and backward passes, average rank" in seen.text
     assert [tag for tag, _ in seen.elements].count("svg") == 1
     for share in topic.shares(one, RunInfo(ranks=8).names):
         assert names.seconds(share.seconds) in seen.text

@@ -164,7 +164,7 @@ def test_of_many_ranks_and_findings_the_page_stays_small(tmp_path: Path) -> None
     analysis.waits = WaitStates(nothing, nothing, nothing)
     analysis.findings = [replace(finding, ranks=[5 * number], lost_s=200.0 - number) for number in range(200)]
     seen = whole(page.render(analysis))
-    assert "And 160 smaller causes" in seen.text and "rank 55 " in seen.text
+    assert "160 smaller causes, with" in seen.text and "rank 55 " in seen.text
     bars = sum((attributes.get("class") or "") == "rank" for _, attributes in seen.elements)
     assert ranks.MOST_ROWS // 2 <= bars <= ranks.MOST_ROWS
 

@@ -67,10 +67,10 @@ def test_nothing_is_not_said_of_what_was_not_recorded(tmp_path: Path) -> None:
     analysis = balanced(tmp_path)
     analysis.ppg.run.notes = ["rank 1: torch: a call of c10d::allreduce_ was not recorded: KeyError: 3"]
     report = text.render(analysis)
-    assert "Nothing stands out in what was recorded:" in report and "may lie in what was not" in report
+    assert "Nothing stands out in what was recorded:" in report and "The record is incomplete" in report
     analysis.ppg.timeline.calls.location = np.zeros(0, dtype=np.int64)
     report = text.render(analysis)
-    assert "Nothing can be told of waiting: no communication between the ranks was recorded." in report
+    assert "Waiting is unknown: no communication between the ranks was recorded." in report
 
 
 def test_source_that_is_gone_is_left_out(tmp_path: Path) -> None:
@@ -178,9 +178,9 @@ def test_evidence_is_optional(tmp_path: Path) -> None:
     assert said([2], seconds_here=3.0, seconds_others=0.0, ratio=float("nan")) == expected
     assert "All 4 ranks spend 3.00 s here on average" in said(everybody, seconds_here=3.0)
     tasks = said(everybody, seconds_here=3.0, large_tasks=12, large_tasks_over_s=1.5)
-    assert tasks.endswith("average: in turn, they take 1.50 s longer than is usual for 12 tasks.")
+    assert tasks.endswith("average: 12 tasks on one rank after another take 1.50 s longer than usual.")
     less = said([2], seconds_here=2.0, seconds_others=2.5, ratio=0.8)
-    assert less.endswith("the others 2.50 s: less in all, but at times when the others wait.")
+    assert less.endswith("the others 2.50 s: less in total, but while the others wait.")
     assert said(everybody) == "All 4 ranks are late here."
 
 
@@ -189,7 +189,7 @@ def test_the_function_below_a_named_call_is_shown_beside_it(tmp_path: Path) -> N
     finding = analysis.findings[0]
     assert "inside it" not in text.render(analysis)
     analysis.findings = [replace(finding, evidence=Evidence(leaf=Leaf(finding.file, 12, "pause", 3)))]
-    assert "\n  inside it    in pause, line 12, which 3 lines call\n" in text.render(analysis)
+    assert "\n  inside it    in pause, line 12, called from 3 lines\n" in text.render(analysis)
     analysis.findings = [replace(finding, evidence=Evidence(leaf=Leaf(str(tmp_path / "vec.hpp"), 8, "dot", 1)))]
     assert "\n  inside it    in dot, vec.hpp:8\n" in text.render(analysis)
 

@@ -49,7 +49,7 @@ def test_the_head_says_start_up_steps_and_end(folder: Path) -> None:
     # Nobody knows when the first step begins: its beginning is that of the program.
     assert f"start-up 51 ms with the first step · {STEPS - 1} more steps of 51 ms · end 0.0 ms" in page
     assert "from repeated communication" in page and "in the steps: █ work" in page
-    assert "in the steps, seconds of an average rank" in page and "apart from the steps: 51 ms" in page
+    assert "in the steps, seconds of an average rank" in page and "outside the steps: 51 ms" in page
     assert "It happens in nearly every step, and takes 40 ms of each." in page
     found = told(report)
     assert found["steps"]["count"] == STEPS and found["steps"]["warm_up"] == 1 and "regions" not in found
@@ -78,7 +78,7 @@ def test_some_steps_alone(folder: Path, option: str, count: int) -> None:
     assert finding["lost_s"] == pytest.approx(count * 0.04, rel=0.05)
     assert found["steps"]["count"] == count and len(found["steps"]["window"]) == 2
     page = command("report", folder, option).stdout
-    assert ("step 3 alone" if count == 1 else "steps 10 to 19 alone") in page and "start-up" not in page
+    assert ("only step 3" if count == 1 else "only steps 10 to 19") in page and "start-up" not in page
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_the_layers_of_a_model_are_run(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert main(["pipeline", "verify", str(folder), "--model", "nets:make", "--steps", "2"]) == 0
     said = capsys.readouterr().out
-    assert "with the model's layers" in said and "by the costs in the plan" in said
+    assert "with the model's layers" in said and "the costs in the plan predict" in said
     assert main(["pipeline", "verify", str(folder), "--model", "nets:crossed"]) == 1
     assert "is not a sequence of its layers" in capsys.readouterr().err
     assert main(["pipeline", "verify", str(folder), "--model", "nets", "--engine", "torch"]) == 2

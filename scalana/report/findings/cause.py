@@ -50,7 +50,7 @@ def _figures(finding: Finding, run: RunInfo) -> tuple[tuple[str, str], ...]:
     if finding.saving_s > 0:
         most = "at most " if finding.evidence.is_bound else ""
         share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
-        shown.append((f"{most}{names.seconds(finding.saving_s)}", f"shorter if mended{share}"))
+        shown.append((f"{most}{names.seconds(finding.saving_s)}", f"shorter if fixed{share}"))
     return tuple(shown)
 
 
@@ -66,7 +66,7 @@ def _leaf(finding: Finding, cwd: str) -> Inside | None:
         return None
     is_near = found.file == finding.file
     where = f"line {found.line}" if is_near else names.place(names.near(found.file, cwd), found.line)
-    calls = f", which {found.calls} lines call" if found.calls > 1 else ""
+    calls = f", called from {found.calls} lines" if found.calls > 1 else ""
     return Inside("", f"in {found.function}, {where}{calls}")
 
 

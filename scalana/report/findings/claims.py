@@ -1,4 +1,4 @@
-"""The sentence that says who does what at the place of a finding, from the row of its kind."""
+"""The sentence that says what ranks do at the place of a finding, from the row of its kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scalana.report import names
 if TYPE_CHECKING:
     from scalana.detectors.finding import Finding
 
-ALIKE = 1.05
+SIMILAR = 1.05
 """Times as long as others, below which a rank does not spend more over the run."""
 
 UNNAMED = ProcessNames()
@@ -24,7 +24,7 @@ _FIELD = re.compile(r"\{([^{}]+)\}")
 
 
 def claim(finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> str:
-    """Who does what here, as a sentence. ``ranks`` is how many processes the job has, ``processes`` their names."""
+    """What ranks do here, as a sentence. ``ranks`` is how many processes the job has, ``processes`` their names."""
     kind = kind_of(finding.kind)
     place = finding.evidence.place
     here, others = (place.seconds_here, place.seconds_others) if place is not None else (None, None)
@@ -66,7 +66,7 @@ def _amount(value: float | None) -> float:
 
 
 def _comparison(finding: Finding, who: str, here: float, others: float | None) -> str:
-    """What the ranks of a finding (``who``) spend at its place beside what the others do."""
+    """What the ranks of a finding (``who``) spend at its place, compared with the others."""
     who = who[0].upper() + who[1:]
     several = len(set(finding.ranks)) > 1
     text = f"{who} spends {names.seconds(here)} here"
@@ -74,17 +74,17 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None) -
         text = f"{who} spend {names.seconds(here)} here on average"
     tasks = finding.evidence.large_tasks
     if tasks is not None:
-        longer = f"{names.seconds(tasks.large_tasks_over_s)} longer than is usual for {tasks.large_tasks} tasks"
-        return f"{text}: in turn, they take {longer}." if several else f"{text}, {longer}."
+        where, longer = " on one rank after another" if several else "", names.seconds(tasks.large_tasks_over_s)
+        return f"{text}: {tasks.large_tasks} tasks{where} take {longer} longer than usual."
     if finding.evidence.drifts and several:
-        return f"{text}, each far more than others for a part of the run."
+        return f"{text}, each far more than the others during a part of the run."
     if others is None:
-        return f"{text}, and every one makes the others wait at some time." if several else f"{text}."
+        return f"{text}, and each of them makes the others wait at some time." if several else f"{text}."
     if others <= NOTHING * here:
         return f"{text}, the others next to nothing."
     ratio = here / others
-    if ratio < ALIKE:
-        more = "not more in all" if ratio > 1 / ALIKE else "less in all"
-        return f"{text}, the others {names.seconds(others)}: {more}, but at times when the others wait."
+    if ratio < SIMILAR:
+        more = "no more in total" if ratio > 1 / SIMILAR else "less in total"
+        return f"{text}, the others {names.seconds(others)}: {more}, but while the others wait."
     factor = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
     return f"{text}, the others {names.seconds(others)}: {factor} times as long."

@@ -21,11 +21,11 @@ def in_module(finding: Finding) -> str:
         return ""
     whose = f" on the {time.on}" if time.on is not None else ""
     text = (
-        f"It is in the {where.direction} of module {where.module} ({where.module_class}): "
+        f"The time is spent in the {where.direction} of module {where.module} ({where.module_class}): "
         f"{names.seconds(time.seconds_here)} a step{whose}, on other ranks {names.seconds(time.seconds_others)}"
     )
     if time.calls_here is not None:
-        text += f"; it is called {time.calls_here:.3g} times a step, elsewhere {time.calls_others:.3g} times"
+        text += f"; it is called {time.calls_here:.3g} times a step, on other ranks {time.calls_others:.3g} times"
     if time.elements_here is not None and time.elements_others:
         ratio = time.elements_here / time.elements_others
         if ratio >= LARGER:
@@ -36,7 +36,7 @@ def in_module(finding: Finding) -> str:
 
 
 def in_work(finding: Finding) -> str:
-    """What the module that a finding lies in computes beside other ranks, as a sentence; empty where unknown."""
+    """What the module of a finding computes, compared with other ranks, as a sentence; empty where unknown."""
     work = finding.evidence.module_work
     if work is None or work.different is None:
         return ""
@@ -44,22 +44,22 @@ def in_work(finding: Finding) -> str:
     here, others = (work.flops_here, work.flops_others) if computes else (work.bytes_here, work.bytes_others)
     assert here is not None and others is not None and work.speed is not None  # else it is not known what is different
     amount = f"{_large(here)}{'FLOP' if computes else 'B'} a step"
-    unit = f"{amount}, {here / others:.2g} times as many as elsewhere"
-    speed = f"at {work.speed:.2g} of the others' speed"
+    unit = f"{amount}, {here / others:.2g} times as many as on other ranks"
+    speed = f"at {work.speed:.2g} of their speed"
     different = work.different
     if different == "between":
         between = _both(work.between_s_here, work.between_s_others)
-        text = "It is spent between operators: {} a step, on other ranks {}".format(*map(names.seconds, between))
+        text = "The time passes between operators: {} a step, on other ranks {}".format(*map(names.seconds, between))
     elif different == "stalled":
         stalled = _both(work.stalled_s_here, work.stalled_s_others)
-        text = "It has no core there, or sleeps: {} a step, on other ranks {}".format(*map(names.seconds, stalled))
+        text = "It has no core or sleeps: {} a step, on other ranks {}".format(*map(names.seconds, stalled))
     elif different == Reason.TIME.name.lower():
-        text = f"It computes what the others do ({amount}), {speed}"
+        text = f"It computes the same as on other ranks ({amount}), {speed}"
     elif different == Reason.NUMBER.name.lower():
         mine, theirs = _both(work.operators_here, work.operators_others)
-        text = f"It runs {mine:.0f} operators a step, elsewhere {theirs:.0f}; {unit}"
+        text = f"It runs {mine:.0f} operators a step, on other ranks {theirs:.0f}; {unit}"
     else:
-        text = f"It has more to compute: {unit}, {speed}"
+        text = f"It computes more: {unit}, {speed}"
     if work.only_here:
         rows = [f"{row.operator.removeprefix('aten::')} (x {row.calls:.0f})" for row in work.only_here]
         text += f"; only here it runs {', '.join(rows)}"
@@ -74,10 +74,10 @@ def in_compiled(finding: Finding) -> str:
     several = f" and {len(code.kernels) - 1} more" if len(code.kernels) > 1 else ""
     way = f", in the {code.direction}" if code.direction else ""
     module = f" of module {code.module} ({code.module_class})" if code.module else ""
-    text = f"It runs compiled{way}{module}: {code.kernels[0]}{several}"
+    text = f"This code is compiled{way}{module}: {code.kernels[0]}{several}"
     text += f", made of {some_operators(code.operators)}" if code.operators else ""
     if code.file and code.file != finding.file:
-        text += f", for the most part from {os.path.basename(code.file)}:{code.line}"
+        text += f", mostly from {os.path.basename(code.file)}:{code.line}"
     fused = [(one.file, one.line, one.operator) for one in code.fused_with]
     return f"{text}; fused with {of_other_lines(fused, finding.file)}." if fused else f"{text}."
 

@@ -26,9 +26,9 @@ def rest(findings: list[Finding]) -> str:
     """How many findings are not shown, and what they cost; "" where all are."""
     if not findings:
         return ""
-    causes = "one smaller cause" if len(findings) == 1 else f"{len(findings)} smaller causes"
+    causes = "1 smaller cause" if len(findings) == 1 else f"{len(findings)} smaller causes"
     lost_s = sum(finding.lost_s for finding in findings)
-    return f"And {causes}, {names.seconds(lost_s)} of waiting together: see the JSON report."
+    return f"{causes}, with {names.seconds(lost_s)} of waiting in total: see the JSON report."
 
 
 def warnings(analysis: Analysis) -> list[str]:

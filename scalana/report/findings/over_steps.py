@@ -50,7 +50,7 @@ def _a_step(finding: Finding, phases: LostByPhase, steps: InSteps) -> list[str]:
 
 _COSTS = {
     "work": "Its cost",
-    "time": "Its cost, with what is waited for a core,",
+    "time": "Its cost, including waits for a core,",
     "waiting": "The waiting that it causes",
     "idle": "The idle time that it causes",
 }
@@ -66,16 +66,16 @@ def trend(finding: Finding) -> str:
     cost = _COSTS[known.cost]
     if known.so_far_s is None or known.next_s is None:
         way = "rises" if known.rises else "falls"
-        return f"{cost} {way} over the steps, from about {before} {each} to {after}, whether steadily or at once."
+        return f"{cost} {way} over the steps, steadily or at once, from about {before} {each} to {after}."
     if known.per_step_s is None:
-        text = f"{cost} is {after} {each} from step {known.from_step} on, before that {before}. If it stays so"
+        text = f"{cost} is {after} {each} from step {known.from_step} on, before that {before}"
     else:
         way, slope = "grows" if known.rises else "falls", names.seconds(abs(known.per_step_s))
         from_to = f"from {before} in step {known.first_step} to {after} in step {known.last_step}"
-        text = f"{cost} {way} with the steps, {from_to}, by {slope} a step. If it goes on so"
+        text = f"{cost} {way} with the steps, {from_to}, by {slope} a step"
     next_s, so_far = names.seconds(known.next_s), names.seconds(known.so_far_s)
     steps = known.of if known.stands_for is None else known.stands_for
-    return f"{text}, the next {steps} steps cost {next_s}, after {so_far} in these."
+    return f"{text}. If this continues, the next {steps} steps cost {next_s}, after {so_far} in these."
 
 
 def growth(finding: Finding) -> Columns | None:

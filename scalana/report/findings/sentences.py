@@ -39,10 +39,10 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         asking(finding),
         cost(finding, run),
         sampled(finding),
-        held_up(finding, run),
+        blocked(finding, run),
         slowed(finding, run),
         behind(finding, run),
-        beside(finding),
+        recurrence(finding),
     )
     return [sentence for sentence in said if sentence]
 
@@ -56,15 +56,15 @@ def cost(finding: Finding, run: RunInfo) -> str:
     if finding.saving_s <= 0 and not kind.predicts:
         return f"{lost}."
     if off := finding.evidence.replay_off:
-        return f"{lost}. What mending it would bring cannot be told: a replay of this run is {names.percent(off)} off."
+        return f"{lost}. Saving not estimated: the replay differs from the run by {names.percent(off)}."
     if finding.saving_s <= 0:
-        return f"{lost}. Mended alone it would not shorten the run: another delay hides behind it."
+        return f"{lost}. Fixing only this would not shorten the run: another delay takes its place."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
     most = "at most " if finding.evidence.is_bound else ""
     text = f"{lost}; {kind.mended} the run would be {most}{names.seconds(finding.saving_s)}{share} shorter"
     cpu, core_wait = (share or 0.0 for share in finding.evidence.cpu_split())
     if cpu >= _HAS_CORE and cpu + core_wait >= _COMPUTES and _share_cores(run):
-        return f"{text}, and more where it frees a core that other ranks wait for."
+        return f"{text}, and more if it frees a core that other ranks wait for."
     return f"{text}."
 
 
@@ -74,8 +74,8 @@ def sampled(finding: Finding) -> str:
     if device is None or device.marked_steps is None or device.steps is None or device.steps <= device.marked_steps:
         return ""
     marked, steps = device.marked_steps, device.steps
-    seen = "one step" if marked == 1 else f"{marked} steps"
-    return f"It was seen in {seen} that {'was' if marked == 1 else 'were'} looked at, of {steps} that it stands for."
+    seen = "1 step, which stands" if marked == 1 else f"{marked} steps, which stand"
+    return f"It was measured in {seen} for {steps} steps."
 
 
 def _share_cores(run: RunInfo) -> bool:
@@ -90,11 +90,9 @@ def loading(finding: Finding) -> str:
     known = finding.evidence.loading
     if known is None:
         return ""
-    of = f" of {known.dataset}" if known.dataset is not None else ""
-    workers = known.workers
-    some = {None: "", 0: ", which has no worker processes", 1: ", which has one worker process"}
-    who = some.get(workers, f", which has {workers} worker processes")
-    return f"It lies in waiting for data from a loader{of}{who}."
+    of = f" of `{known.dataset}`" if known.dataset is not None else ""
+    workers = {None: "", 0: " (no workers)", 1: " (1 worker)"}.get(known.workers, f" ({known.workers} workers)")
+    return f"This time is spent waiting for the DataLoader{of}{workers}."
 
 
 def compiling(finding: Finding) -> str:
@@ -104,9 +102,9 @@ def compiling(finding: Finding) -> str:
         return ""
     times = round(known.compilations)
     count = "1 compilation" if times == 1 else f"{times} compilations"
-    others = f", {round(known.compilations_others)} on other ranks" if known.compilations_others is not None else ""
-    again = f", {round(known.again)} of what was compiled before" if known.again else ""
-    return f"It lies in compiling (torch.compile): {names.seconds(known.seconds)} in {count}{again}{others}."
+    others = f"; other ranks: {round(known.compilations_others)}" if known.compilations_others is not None else ""
+    again = f", {round(known.again)} of them recompilations" if known.again else ""
+    return f"This time is spent compiling (torch.compile): {names.seconds(known.seconds)} in {count}{again}{others}."
 
 
 def asking(finding: Finding) -> str:
@@ -114,7 +112,8 @@ def asking(finding: Finding) -> str:
     known = finding.evidence.servers
     if known is None:
         return ""
-    return f"It lies in waiting for {'a server' if len(known) == 1 else 'servers'} without a record: {_servers(known)}."
+    what = "a server" if len(known) == 1 else "servers"
+    return f"This time is spent waiting for {what} without a record: {_servers(known)}."
 
 
 def _servers(seconds: Mapping[str, float]) -> str:
@@ -123,7 +122,7 @@ def _servers(seconds: Mapping[str, float]) -> str:
     return ", ".join(shown) + (f", {more} more" if more else "")
 
 
-def held_up(finding: Finding, run: RunInfo) -> str:
+def blocked(finding: Finding, run: RunInfo) -> str:
     """Where ranks wait for what a thread or child of theirs does here, if they do."""
     known = finding.evidence.waits_at
     if known is None:
@@ -140,23 +139,24 @@ def slowed(finding: Finding, run: RunInfo) -> str:
         return ""
     places = [names.place(names.near(line.file, run.cwd), line.line) for line in lines]
     lost = sum(line.lost_s for line in lines)
-    return f"Of these {names.rank_seconds(lost)} are lost at {' and '.join(places[:4])}, from which it takes the core."
+    return f"It takes the core from {' and '.join(places[:4])}, where {names.rank_seconds(lost)} of this are lost."
 
 
-def beside(finding: Finding) -> str:
-    """How it recurs, and what it is not though one might think so, if the finding says."""
+def recurrence(finding: Finding) -> str:
+    """How it recurs, and which suspected causes are ruled out, if the finding says."""
     loop = finding.evidence.loop
     if loop is None:
         return ""
-    text = f"Who: {loop.recurrence}. " if loop.recurrence else ""
+    text = f"Recurrence: {loop.recurrence}. " if loop.recurrence else ""
     return text + (f"Not the cause: {'; '.join(loop.not_the_cause)}." if loop.not_the_cause else "")
 
 
 def behind(finding: Finding, run: RunInfo) -> str:
-    """Which delay comes to light when this one is mended, if one does."""
+    """Which delay takes the place of this one once it is fixed, if one does."""
     other = finding.evidence.behind
     if other is None:
         return ""
     where = names.place(names.near(other.file, run.cwd), other.line)
     ranks = run.names.many(other.ranks, run.ranks)
-    return f"Behind it hides {where} on {ranks}, which would then cost {names.rank_seconds(other.lost_s)}."
+    lost = names.rank_seconds(other.lost_s)
+    return f"If this is fixed, {where} on {ranks} becomes the next delay, which costs {lost}."

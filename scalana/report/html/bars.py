@@ -30,7 +30,7 @@ class Part:
 
 
 def bar(parts: Sequence[Part], whole_s: float, label: str = "") -> Markup:
-    """Parts beside each other, in all as wide as they are of ``whole_s``."""
+    """Parts next to each other, in all as wide as they are of ``whole_s``."""
     pieces = [
         element(
             "span",
@@ -69,7 +69,7 @@ def bars_markup(bars: Bars) -> Markup:
         parts = [
             Part(name, seconds, style) for name, seconds, style in zip(bars.names, row.seconds, PALETTE, strict=False)
         ]
-        kind, mark = ("who late", "▸ ") if row.is_marked else ("who", "")
+        kind, mark = ("late", "▸ ") if row.is_marked else (None, "")
         who = element("span", f"{mark}{row.name}", class_=kind)
         cells = who, bar(parts, bars.whole_s, row.name), element("span", row.note, class_="num")
         rows.append(element("div", *cells, class_="rank"))

@@ -17,7 +17,7 @@ _LANE, _MOST_LANES = 4, 12
 """Height of a trajectory, and how many lie above each other at most: the longest."""
 
 _MOST_RANKS = 48
-"""Processes that are drawn: a third of them those that wait least, for whom the others wait."""
+"""Processes that are drawn: a third of them those that wait least, as the others wait for them."""
 
 _COLORS = {
     "generation": "#4c78a8",

@@ -20,7 +20,7 @@ WAYS = {
 
 def as_text(graph: ModelGraph, *, width: int = 0, color: bool = False) -> str:
     """The tree, with FLOPs and parameters of modules, and shapes, FLOPs and bytes of operators."""
-    tree = psg_text.render_psg(graph.psg, width=width, color=color, beside=lambda vertex: _beside(graph, vertex))
+    tree = psg_text.render_psg(graph.psg, width=width, color=color, more_of=lambda vertex: _more_of(graph, vertex))
     operators, placed = _operators(graph)
     numbers = [f"{operators} operators, {placed} with a line", _counted(graph.parameters[0], "parameters")]
     flops = _flops(graph, 0)
@@ -71,7 +71,7 @@ def _operators(graph: ModelGraph) -> tuple[int, int]:
     return len(own), sum(vertex.place.line > 0 for vertex in own)
 
 
-def _beside(graph: ModelGraph, vertex: int) -> str:
+def _more_of(graph: ModelGraph, vertex: int) -> str:
     if graph.psg[vertex].kind.value == "op":
         shape = graph.shapes[vertex]
         size = "" if shape is None else f"{graph.dtypes[vertex]}[{', '.join(map(str, shape))}]"

@@ -34,7 +34,7 @@ def render_psg(
     width: int = 0,
     color: bool = False,
     root: str | os.PathLike[str] = "",
-    beside: Callable[[int], str] | None = None,
+    more_of: Callable[[int], str] | None = None,
 ) -> str:
     """The graph as an indented tree, one vertex a line, with the lines of its source.
 
@@ -43,7 +43,7 @@ def render_psg(
         width: columns to which lines are cut; 0 for none.
         color: whether to use the terminal's colours.
         root: folder to which the names of files are relative; by default the working directory.
-        beside: more to say of a vertex, by its index, at the end of its line.
+        more_of: more to say of a vertex, by its index, at the end of its line.
     """
     folder = os.path.abspath(root or os.getcwd())
     lines: list[str] = []
@@ -52,7 +52,7 @@ def render_psg(
         index, lead, below, file = stack.pop()
         vertex = psg[index]
         text = lead + _describe(psg, vertex, file, folder)
-        more = beside(index) if beside is not None else ""
+        more = more_of(index) if more_of is not None else ""
         text += f"  {more}" if more else ""
         text = text if not width or len(text) <= width else text[: max(width - 3, 8)] + "..."
         if color and vertex.kind in _COLORS:

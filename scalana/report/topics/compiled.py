@@ -48,7 +48,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     smaller = len(lines) - len(shown)
     notes = texts(f"and {smaller} smaller: see the JSON report" if smaller else "")
     table = Table(_COLUMNS, tuple(_row(line, analysis) for line in shown), notes)
-    return [section("compiled", "Compiled code", f"{of}, by the line that most of a kernel came from", table)]
+    return [section("compiled", "Compiled code", f"{of}, by the line from which most of a kernel comes", table)]
 
 
 def _row(line: CompiledLine, analysis: Analysis) -> Row:
@@ -72,7 +72,7 @@ def _way(seconds: FloatArray) -> str:
 
 def _where(line: CompiledLine, cwd: str) -> str:
     file, at, function = line.frame
-    return f"{names.place(names.near(file, cwd), at)} {function}" if file else "a line that is not known"
+    return f"{names.place(names.near(file, cwd), at)} {function}" if file else "unknown line"
 
 
 def _made_of(line: CompiledLine) -> str:
@@ -80,7 +80,7 @@ def _made_of(line: CompiledLine) -> str:
     operators = line.operators()
     own = some_operators(list(operators.here))
     fused = any(kernel.is_fused for kernel in line.kernels)
-    text = f"fused: {own}" if fused and own else own or "operators that are not known"
+    text = f"fused: {own}" if fused and own else own or "unknown operators"
     others = of_other_lines([(file, at, name) for (file, at, _), name in operators.fused], line.frame[0])
     return f"{text}; with {others}" if others else text
 

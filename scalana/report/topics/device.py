@@ -29,7 +29,7 @@ NAME = "device"
 
 _DIGITS = 6
 _IDLE = 0.1
-"""Part of the devices' seconds in which they must have nothing to do, for where hosts were to be told."""
+"""Part of the devices' seconds that they must have nothing to do for the places of their hosts to be shown."""
 _PLACES = 4
 _LEAST = 0.02
 """Part of the devices' seconds that a place must have."""
@@ -46,7 +46,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     account = account_of(analysis)
     if account is None:
         return []
-    of = "in the steps that were marked on them" if account.marked else "from their first kernel to their last"
+    of = "in the marked steps" if account.marked else "from the first kernel to the last"
     shares = tuple(Share(name, seconds, color) for color, (name, seconds) in enumerate(_parts(account)))
     whole = Account("time of the devices", account.total_s, shares, Layout.LINE)
     first = whole, Facts(in_words(account, analysis))
@@ -75,7 +75,7 @@ def _parts(account: DeviceAccount) -> tuple[tuple[str, float], ...]:
 def in_words(account: DeviceAccount, analysis: Analysis) -> tuple[str, ...]:
     """How many devices, and how much of their communication is hidden; then which streams are busiest."""
     count = len(account.ranks)
-    text = f"{count} device{'s' * (count != 1)}, {names.seconds(account.total_s)} in all"
+    text = f"{count} device{'s' * (count != 1)}, {names.seconds(account.total_s)} in total"
     whole = account.hidden_s + account.waiting_s + account.transfer_s
     if whole > 0.0:
         text += f"; {names.percent(account.hidden_s / whole)} of the communication is hidden behind kernels"
@@ -83,7 +83,7 @@ def in_words(account: DeviceAccount, analysis: Analysis) -> tuple[str, ...]:
     streams = [
         f"{name} of {processes.one(rank)} {names.seconds(busy)}" for rank, name, busy, _ in _busiest(account)[:3]
     ]
-    return texts(f"{text}.", "busiest: " + ", ".join(streams) if streams else "")
+    return texts(f"{text}.", "Busiest streams: " + ", ".join(streams) if streams else "")
 
 
 def idle_places(account: DeviceAccount, analysis: Analysis) -> list[tuple[float, str]]:

@@ -21,13 +21,13 @@ def lines(analysis: Analysis) -> tuple[str, ...]:
 def _facts(analysis: Analysis) -> list[str]:
     """How many ranks, how long, how it ended, and how it was sampled."""
     run = analysis.ppg.run
-    told = [run.names.count(run.ranks), names.seconds(run.seconds or 0.0)]
+    found = [run.names.count(run.ranks), names.seconds(run.seconds or 0.0)]
     if run.ranks > 1:
-        told.append(names.rank_seconds(analysis.time.total_s))
-    told.append(_ending(run.exit_code))
+        found.append(names.rank_seconds(analysis.time.total_s))
+    found.append(_ending(run.exit_code))
     if run.rate_hz:
-        told.append(f"{run.rate_hz:g} samples a second")
-    return [fact for fact in told if fact]
+        found.append(f"{run.rate_hz:g} samples a second")
+    return [fact for fact in found if fact]
 
 
 def _ending(exit_code: int | None) -> str:
@@ -46,20 +46,20 @@ def nothing(analysis: Analysis) -> tuple[str, str]:
     run = analysis.ppg.run
     first = "Nothing stands out: "
     if run.ranks == 1:
-        text = "there is one rank, which waits for no other."
+        text = "the job has one rank, which waits for no other."
     elif not len(analysis.ppg.timeline.calls):
-        first, text = "Nothing can be told of waiting: ", "no communication between the ranks was recorded."
+        first, text = "Waiting is unknown: ", "no communication between the ranks was recorded."
     else:
         if time.wait_s <= 0.0005 * time.total_s:
-            text = "no rank made another one wait."
+            text = "no rank waits for another one."
         else:
             text = (
-                f"ranks waited for each other {names.percent(time.wait_s / time.total_s)} of the time"
-                f"{'' if analysis.steady is None else ' in the steps'}, and no line of the program on particular ranks "
-                "explains a noticeable part of it."
+                f"ranks wait for each other {names.percent(time.wait_s / time.total_s)} of the time"
+                f"{'' if analysis.steady is None else ' in the steps'}, but no line of the program on "
+                "specific ranks explains a significant part."
             )
         if run.notes or run.missing_ranks:
             first = "Nothing stands out in what was recorded: "
-            text += " But not all was recorded, as the warnings say: a cause may lie in what was not."
+            text += " The record is incomplete, as the warnings say: the cause may be in a part that was not recorded."
     text += " The table shows where the time goes." if places.hot_table(analysis) is not None else ""
     return first, text

@@ -30,9 +30,9 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     begins = np.arange(0, run.ranks, -(-run.ranks // MOST_COLUMNS))
     most = np.maximum.reduceat(seconds_of_ranks(found.places, analysis.ppg), begins, axis=1)
     rows = tuple(f"{where} {place.name}" for place, where in zip(found.places, found.where, strict=True))
-    words = "Seconds over the whole run, a column each rank: the darker, the more of the most that a rank spends there."
+    words = "Seconds in the whole run, a column a rank. The darkest cell of a row is its maximum."
     if len(begins) < run.ranks:
-        words += f" Of {run.ranks} ranks, neighbours share a column: the most of them."
+        words += f" Of {run.ranks} ranks, neighbours share a column (their maximum)."
     ticks = tuple(map(str, begins.tolist()))
     picture = Heatmap("seconds at places, by rank", words, rows, _heads(begins, run), ticks, most)
     return [section("matrix", "Places and ranks", "", picture)]

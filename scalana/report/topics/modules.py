@@ -93,8 +93,8 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     smaller, whose = len(rows) - len(shown), "time" if on_device else "CPU time"
     notes = texts(
         f"and {smaller} smaller: see the JSON report" if smaller else "",
-        "starved: of its time on the device, it waited at most so much for its host" if on_device else "",
-        f"reached: of its {whose}, what this machine would need at best (scalana calibrate)"
+        "starved: at most this share of the time on the device passes in waiting for the host" if on_device else "",
+        f"reached: the least time that this machine needs, as a share of the {whose} (scalana calibrate)"
         if analysis.roofline is not None
         else "",
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST_RANKS = 32
 """Rows; of more ranks, those of findings and others, evenly."""
 MOST_CAUSES = 5
-"""Findings that are told apart."""
+"""Findings that have a style of their own."""
 
 
 def sections(analysis: Analysis) -> Sequence[Section]:
@@ -33,8 +33,8 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     ranks = chosen(run.ranks, causes)
     parts = [
         LanePart("outside communication", kind="work"),
-        *(LanePart(f"waiting, by {_cause(one, analysis)}", cause=number) for number, one in enumerate(causes)),
-        LanePart("waiting, by other causes" if causes else "waiting", kind="waiting"),
+        *(LanePart(f"waiting for {_cause(one, analysis)}", cause=number) for number, one in enumerate(causes)),
+        LanePart("waiting, other causes" if causes else "waiting", kind="waiting"),
         LanePart("transfer", kind="transfer"),
     ]
     whole = float(timeline.locations.start_s.min()), float(timeline.locations.end_s.max())
@@ -43,10 +43,14 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     for title, (begin, end) in [("The whole run", whole), *close_up(analysis)]:
         rows = filled(analysis, causes, ranks, np.linspace(begin, end, COLUMNS + 1))
         shown = [row.rank for row in rows]
-        words = f"Each column is {names.seconds((end - begin) / COLUMNS)}, filled by what the rank did in it."
+        words = f"Each column is {names.seconds((end - begin) / COLUMNS)}, filled by the activities of the rank."
         table = np.array([row.parts for row in rows]).reshape(len(rows), len(parts), COLUMNS)
         periods.append(Period(title, words, end - begin, table))
-    few = f"{len(ranks)} of {run.ranks} ranks: those of findings, and others." if len(ranks) < run.ranks else ""
+    few = (
+        f"{len(ranks)} of {run.ranks} ranks: those that findings name, and others evenly."
+        if len(ranks) < run.ranks
+        else ""
+    )
     lanes = Lanes("what ranks did", few, tuple(map(run.names.one, shown)), tuple(parts), tuple(periods))
     return [section("over-time", "Over time", "", lanes)]
 

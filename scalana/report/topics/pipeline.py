@@ -43,16 +43,16 @@ _WORTH = 0.01
 """Of a step: a change that brings less is not shown."""
 
 MEANINGS = {
-    "compute": "forwards and backwards, average rank",
-    "schedule": "fill and drain, in a balanced step too",
-    "imbalance": "stages have different amounts to do",
+    "compute": "forward and backward passes, average rank",
+    "schedule": "fill and drain, also in a balanced step",
+    "imbalance": "stages have unequal work",
     "straggler": "some microbatches take longer",
-    "link": "messages on their way",
-    "host": "between actions, outside of waits",
-    "data": "loading of input",
-    "gradients": "reducing gradients over replicas",
-    "optimizer": "steps of the optimizer",
-    "unexplained": "what the replay does not reproduce",
+    "link": "messages in transit",
+    "host": "between actions, outside waits",
+    "data": "input loading",
+    "gradients": "gradient reduction over replicas",
+    "optimizer": "optimizer steps",
+    "unexplained": "not reproduced by the replay",
 }
 """What the shares of a step are, in words."""
 
@@ -99,10 +99,11 @@ def _section(pipeline: Pipeline, analysis: Analysis, drawn: bool) -> Section:
         tuple(shares(pipeline, run.names)),
         Layout.BARS,
         seconds_head="a step",
-        behind_head="what it is, or ← who is behind it",
+        behind_head="meaning, or ← cause",
     )
     picture: list[Part] = [Picture("timeline of a step", lambda: timeline(analysis) or "")] if drawn else []
-    says = "The replay is too far from what was measured for advice: nothing is predicted."
+    error = names.percent(abs(found.replay_error))
+    says = f"Savings not estimated: the replay differs from the measured step by {error}."
     blocks = (
         (Facts((" · ".join(facts(pipeline, run)),), is_soft=True), Facts(tuple(notes(pipeline)))),
         (account, Facts(texts(avoidable(pipeline))), *picture),
@@ -115,7 +116,7 @@ def _section(pipeline: Pipeline, analysis: Analysis, drawn: bool) -> Section:
 def title(pipeline: Pipeline) -> str:
     """Engine and schedule."""
     recorded = pipeline.recorded
-    name = pipeline.diagnosis.schedule or recorded.schedule or "an order of its own"
+    name = pipeline.diagnosis.schedule or recorded.schedule or "custom order"
     engine = "hand-written" if recorded.inferred else recorded.engine
     return (f"{engine} {name}" if _trains(pipeline) else f"{engine}, {name}").strip()
 
@@ -155,11 +156,11 @@ def shares(pipeline: Pipeline, processes: ProcessNames) -> list[Share]:
         shown["other"] = rest
     meanings = dict(MEANINGS)
     if pipeline.recorded.on_device:
-        meanings["host"] = "devices had nothing to do: hosts launched late"
+        meanings["host"] = "devices are idle: hosts launch late"
     if not _trains(pipeline):
-        meanings["compute"] = "forwards, average rank"
+        meanings["compute"] = "forward passes, average rank"
     if pipeline.diagnosis.measured.goes_back:
-        meanings["schedule"] = "fill, drain, tokens on their way back"
+        meanings["schedule"] = "fill, drain, tokens in transit back"
     order = list(MEANINGS)
     return [
         Share(
@@ -180,13 +181,13 @@ def avoidable(pipeline: Pipeline) -> str:
     if other is None or saving < _WORTH * found.step_s:
         return ""
     return (
-        f"Fill and drain belong to the schedule: no rank is to blame. {other.text} would avoid {names.seconds(saving)} "
-        "of each step, with no more activations in memory."
+        "Fill and drain are part of the schedule: no rank causes them. "
+        f"{other.text} would save {names.seconds(saving)} of each step, without more memory for activations."
     )
 
 
 def _blamed(pipeline: Pipeline, cause: str, processes: ProcessNames) -> str:
-    """Who or what is behind a cause, short."""
+    """The stages, ranks or links behind a cause, short."""
     culprit = next(one for one in pipeline.culprits if one.cause == cause)
     world = [pipeline.recorded.ranks[rank] for rank in culprit.ranks]
     if cause == "link" and (links := culprit.evidence.links) is not None:
@@ -260,7 +261,9 @@ def _changes(pipeline: Pipeline) -> tuple[Part, ...]:
         text = one.text + (f": {words}" if words else "") + (f" ({one.file})" if one.file else "")
         cells = _WORDS.get(one.change, one.change), names.seconds(one.step_s), f"{now_s / one.step_s:.2f} x"
         rows.append(Row((*cells, _held(one.peak_activations), text)))
-    says = "Memory is the most activations that a rank holds, in microbatches times layers (stages, without layers)."
+    says = (
+        "Memory: the most activations that a rank holds, in microbatches times layers (stages if layers are unknown)."
+    )
     return (Table(_CHANGES, tuple(rows), texts("" if math.isnan(diagnosis.held) else says)),)
 
 

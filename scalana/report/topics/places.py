@@ -100,7 +100,7 @@ def outside(analysis: Analysis) -> str:
         f"{names.place(files[names.relative(file, ppg.run.cwd)], line)} {name}".rstrip() + f" {names.seconds(seconds)}"
         for file, line, name, seconds in shown
     ]
-    return f"apart from the steps: {names.seconds(whole)}" + (", of it " + ", ".join(parts) if parts else "")
+    return f"outside the steps: {names.seconds(whole)}" + (", including " + ", ".join(parts) if parts else "")
 
 
 def servers(analysis: Analysis) -> str:
@@ -115,10 +115,10 @@ def servers(analysis: Analysis) -> str:
         return ""
     shown = [f"{name} {names.seconds(value)}" for name, value in list(seconds.items())[:_MOST_OUTSIDE]]
     more = f", {len(seconds) - len(shown)} more" if len(seconds) > len(shown) else ""
-    what = "waiting for servers without a record, in the whole run, told as stalled, a rank on average"
+    what = "waiting for servers without a record (part of stalled; average rank, whole run)"
     return f"{what}: {', '.join(shown)}{more}"
 
 
 def amount(value: float, of: float) -> str:
-    """A cell of the table; a dot for what is nothing beside the row's time."""
+    """A cell of the table; a dot for what is next to nothing in the row's time."""
     return names.amount(value) if value > 0.005 * of else "·"

@@ -44,11 +44,11 @@ def sections(analysis: Analysis) -> Sequence[Section]:
         mean = split[:, group].mean(axis=1).tolist()
         is_marked = len(group) == 1 and group[0] in named
         rows.append(BarRow(label, tuple(mean), f"waiting {names.seconds(mean[2])}", is_marked))
-    text = f"{of}, by what the main thread of a rank did."
+    text = f"{of}, by activity of the main thread of each rank."
     if named:
         text += " ▸ marks ranks that a finding names."
     if len(bins) < run.ranks:
-        text += f" Of {run.ranks} ranks, neighbours are put together (their mean); the ranks of findings are apart."
+        text += f" Of {run.ranks} ranks, neighbours share a bar (their mean), apart from ranks that findings name."
     bars = Bars(text, tuple(time.PARTS.values()), float(split.sum(axis=0).max()), tuple(rows))
     return [Section(time.NAME, time.HEADING, ((bars,),), is_head=True)]
 

@@ -24,13 +24,13 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     began = datetime.fromtimestamp(run.start_unix_s, timezone.utc) if run.start_unix_s is not None else None
     values = {
         "command": shlex.join(str(word) for word in run.command),
-        "folder of the job": run.cwd,
+        "working directory": run.cwd,
         "begin": began.strftime("%Y-%m-%d %H:%M:%S UTC") if began is not None else "",
-        "samples": f"{run.rate_hz:g} a second and thread" if run.rate_hz else "",
+        "samples": f"{run.rate_hz:g} a second for each thread" if run.rate_hz else "",
         "hosts": ", ".join(hosts[:_MOST_HOSTS]) + more,
-        "calls of communication": str(sum(run.calls_of_rank)) if run.calls_of_rank else "",
-        "without a record": run.names.many(run.missing_ranks) if run.missing_ranks else "",
-        "thinned": run.names.many(run.thinned_ranks, run.ranks) if run.thinned_ranks else "",
+        "communication calls": str(sum(run.calls_of_rank)) if run.calls_of_rank else "",
+        "ranks without a record": run.names.many(run.missing_ranks) if run.missing_ranks else "",
+        "ranks with a thinned record": run.names.many(run.thinned_ranks, run.ranks) if run.thinned_ranks else "",
     }
     known = tuple((name, text) for name, text in values.items() if text)
     return [section("recorded", "How it was recorded", "", Facts(values=known))]

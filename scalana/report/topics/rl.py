@@ -90,7 +90,7 @@ def title(account: RLAccount) -> str:
 
 
 def awaited(account: RLAccount, processes: ProcessNames) -> list[str]:
-    """Who is waited for most, by cause; "" for nobody."""
+    """The process that others wait for most, by cause; "" for none."""
     return [_SPECIAL[worst] if worst in _SPECIAL else processes.one(worst) for worst in account.worst.tolist()]
 
 
@@ -131,10 +131,10 @@ def _decoding(account: RLAccount) -> str:
     if not math.isfinite(account.floor_s):
         return ""
     return (
-        f"Generation: {names.seconds(account.floor_s)} per {account.unit}, and {names.seconds(account.sequence_s)} for "
-        f"every active trajectory, fitted to this run. The longest trajectory alone takes "
+        f"Generation, fitted to this run: {names.seconds(account.floor_s)} per {account.unit}, plus "
+        f"{names.seconds(account.sequence_s)} for every active trajectory. The longest trajectory takes "
         f"{names.percent(account.tail)} of the time of a rollout"
-        + (": no assignment can help much." if account.tail > 0.9 else ".")
+        + (": another assignment cannot help much." if account.tail > 0.9 else ".")
     )
 
 
@@ -153,7 +153,7 @@ def changes(account: RLAccount) -> tuple[Part, ...]:
     said = [f"No step would be faster with: {'; '.join(nothing)}."] if nothing else []
     if off:
         error = names.percent(min(each.error for each in off))
-        text = f"Not told, as the model is {error} or more off on the recorded steps: "
+        text = f"Not estimated, as the model differs from the recorded steps by {error} or more: "
         said.append(text + "; ".join(each.text for each in off) + ".")
     return (*([Table(_CHANGES, tuple(rows))] if rows else []), *([Facts(tuple(said))] if said else []))
 

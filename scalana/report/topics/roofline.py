@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NAME = "roofline"
 
 MOST_PLACES = 4
-"""Modules that are told with what they could gain; the JSON report has all."""
+"""Modules that are shown with what they could gain; the JSON report has all."""
 _LEAST_SHARE = 0.02
 """Of the time of the whole model: gains below are left out."""
 _STALLED = 0.1
@@ -38,7 +38,7 @@ _MOST = 0.5
 _WORDS = {
     COMPUTE: "compute-bound",
     MEMORY: "memory-bound",
-    OVERHEAD: "mostly between operators or in tiny ones",
+    OVERHEAD: "mostly between operators or in very small ones",
 }
 
 
@@ -102,7 +102,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     what = "on the device" if line.work.on_device.any() else "of CPU time"
     of = f"ms {what} in a step, {count} counted step{'s' * (count > 1)}"
     stalled_s = _median(line.work.stalled_s[tops].sum(axis=(0, 1)))
-    stalled = f"without {names.amount(1e3 * stalled_s)} in which the model had no core, or slept"
+    stalled = f"excluding {names.amount(1e3 * stalled_s)} in which the model had no core or slept"
     is_stalled = stalled_s >= _STALLED * (whole_s + stalled_s)
     lost = Facts(tuple(_gain_text(analysis, line, one) for one in shown), hangs=True)
     return [section(NAME, "Below what this machine can do", of, lost, Facts(texts(stalled if is_stalled else "")))]
@@ -131,13 +131,13 @@ def _hint(analysis: Analysis) -> str:
         return ""
     if not len(operators):
         return (
-            "Operators were not counted: what counts them was not compiled yet (`scalana calibrate` does that), or "
-            "SCALANA_OPERATORS or SCALANA_TORCH_KERNELS forbids it. Then record again to see how near modules come to "
-            "what the machine can do."
+            "Operators were not counted: their counter was not compiled yet (`scalana calibrate` compiles it), or "
+            "SCALANA_OPERATORS or SCALANA_TORCH_KERNELS disables it. Record again to compare modules with what the "
+            "machine can do."
         )
     return (
-        "How near modules come to what the machine can do is not known: `scalana calibrate` with this folder "
-        "measures that, in some seconds, on the machine that ran it."
+        "Modules are not compared with what the machine can do: that needs `scalana calibrate` with this folder, which "
+        "takes some seconds, on the machine of the run."
     )
 
 
@@ -151,16 +151,16 @@ def _most(line: Roofline, one: Gain) -> str:
     between_s = one.taken_s - sum(taken for taken, _, _ in costs.values())
     if between_s >= _MOST * one.gain_s:
         return f"; {names.amount(1e3 * between_s)} between operators"
-    told = []
+    found = []
     left_s = one.gain_s
     for kind, (taken, least, calls) in sorted(costs.items(), key=lambda item: item[1][1] - item[1][0])[:2]:
-        told.append(
+        found.append(
             f"{names.amount(1e3 * taken)} in {_times(kind, calls)}, which could take {names.amount(1e3 * least)}"
         )
         left_s -= taken - least
         if left_s <= _MOST * one.gain_s:
             break
-    return f"; {'; '.join(told)}" if told else ""
+    return f"; {'; '.join(found)}" if found else ""
 
 
 def _times(kind: OperatorKind, calls: float) -> str:
@@ -204,7 +204,7 @@ def work_document(work: ModuleWork, line: Roofline | None, module: int) -> dict[
         if not operators or not seconds:
             continue
         flops, moved = _median(work.flops[module, way]), _median(work.bytes[module, way])
-        told = {
+        numbers = {
             "seconds": seconds,
             "flops": flops,
             "bytes": moved,
@@ -215,8 +215,8 @@ def work_document(work: ModuleWork, line: Roofline | None, module: int) -> dict[
         }
         between = work.seconds[module, way] - work.operators_s[module, way]
         if not np.isnan(between).all():
-            told["between_operators_s"] = max(_median(between), 0.0)
-        values: dict[str, Any] = plain(told)
+            numbers["between_operators_s"] = max(_median(between), 0.0)
+        values: dict[str, Any] = plain(numbers)
         if line is not None and not np.isnan(line.least_s[module, way]).all():
             least = _median(line.least_s[module, way])
             values |= plain({"least_s": least, "reached": least / seconds, "bound": line.bound(module, way)})

@@ -1,4 +1,4 @@
-"""The steps of a run, as reports tell of them."""
+"""The steps of a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_COLUMNS = 240
 _KINDS = {"slow": ", slow", "first": ", start-up", "step": ""}
 """:attr:`ColumnBar.kind` in words."""
 
-_INFERRED = {"communication": "from repeated communication"}
+_INFERRED = {"communication": "inferred from repeated communication"}
 """How to say where steps are from that nobody marked."""
 
 
@@ -118,43 +118,43 @@ def _columns(analysis: Analysis) -> Columns | None:
         bars.append(ColumnBar(seconds, f"{which}: {names.seconds(seconds)}{_KINDS[kind]}", kind))
     keys = [*(["▼ slow"] if slow else []), *(["gray: start-up"] if known[: found.warm_up].any() else [])]
     if size > 1:
-        keys.append(f"a column is {size} steps, as high as the longest of them")
+        keys.append(f"each column: {size} steps, as high as the longest")
     first, last = int(found.number[0]), int(found.number[-1])
     ends = f"step {first}", f"step {last}" if last > first else ""
     return Columns(f"length of every step: {in_words(analysis)}", tuple(bars), *ends, keys=tuple(keys))
 
 
 def in_words(analysis: Analysis) -> str:
-    """Start-up, so many steps of so long each, the end; "" where there are no steps."""
-    told = summary(analysis)
-    if told is None:
+    """Start-up, number and length of the steps, the end; "" where there are no steps."""
+    known = summary(analysis)
+    if known is None:
         return ""
-    steady = told.count - told.warm_up
+    steady = known.count - known.warm_up
     word = "step" if steady == 1 else "steps"
-    if told.warm_up:
+    if known.warm_up:
         word = f"more {word}"
-    length = f"{steady} {word} of {names.seconds(told.mean_s if told.ahead else told.median_s)}"
-    if names.seconds(told.least_s) != names.seconds(told.most_s):
-        length += " on average" if told.ahead else ""
-        length += f" ({names.span(told.least_s, told.most_s)})"
+    length = f"{steady} {word} of {names.seconds(known.mean_s if known.ahead else known.median_s)}"
+    if names.seconds(known.least_s) != names.seconds(known.most_s):
+        length += " on average" if known.ahead else ""
+        length += f" ({names.span(known.least_s, known.most_s)})"
     if analysis.window is not None:
         first, last = analysis.window
-        parts = [f"step {first} alone" if first == last else f"steps {first} to {last} alone", length]
+        parts = [f"only step {first}" if first == last else f"only steps {first} to {last}", length]
     else:
-        start_up = f"start-up {names.seconds(told.startup_s)}"
-        if told.warm_up:
-            start_up += " with the first " + ("step" if told.warm_up == 1 else f"{told.warm_up} steps")
+        start_up = f"start-up {names.seconds(known.startup_s)}"
+        if known.warm_up:
+            start_up += " with the first " + ("step" if known.warm_up == 1 else f"{known.warm_up} steps")
         parts = [start_up, length]
-        if told.between_s > 0.01 * told.steady_s:
-            parts.append(f"{names.seconds(told.between_s)} between")
-        parts.append(f"end {names.seconds(told.end_s)}")
-    if told.source in _INFERRED:
-        parts.append(_INFERRED[told.source])
+        if known.between_s > 0.01 * known.steady_s:
+            parts.append(f"{names.seconds(known.between_s)} between")
+        parts.append(f"end {names.seconds(known.end_s)}")
+    if known.source in _INFERRED:
+        parts.append(_INFERRED[known.source])
     return " · ".join(parts)
 
 
 def slow_in_words(analysis: Analysis) -> str:
-    """Which steps were slow, and who made them so; "" where none was."""
+    """Which steps were slow, and the causes; "" where none was."""
     if not analysis.slow_steps:
         return ""
     shown = analysis.slow_steps[:_MOST_SLOW]
@@ -163,8 +163,8 @@ def slow_in_words(analysis: Analysis) -> str:
         causes.setdefault(_cause(step, analysis), []).append(step)
     texts = []
     for cause, of in causes.items():
-        told = ", ".join(f"{step.number} ({names.seconds(step.seconds)})" for step in of)
-        texts.append(f"{told}: {cause}" if cause else told)
+        listed = ", ".join(f"{step.number} ({names.seconds(step.seconds)})" for step in of)
+        texts.append(f"{listed}: {cause}" if cause else listed)
     more = len(analysis.slow_steps) - len(shown)
     if more:
         texts.append(f"and {more} more")

@@ -79,7 +79,7 @@ def test_load_that_moves_from_ranks_to_others_over_the_run_is_one_finding(period
     ((name, finding),) = analyse(program, period_s=period_s)[0]
     assert (name, finding.ranks, finding.evidence.as_dict()["drifts"]) == ("forward", [0, 1, 2, 3], True)
     assert finding.saving_s == pytest.approx(end_s(program) - end_s(steps(4, 300, mended, noise=0.1)), rel=0.15)
-    assert "each far more than others for a part of the run" in claim(finding, 4)
+    assert "each far more than the others during a part of the run" in claim(finding, 4)
     assert "rebalance" in finding.advice
 
 

@@ -282,7 +282,7 @@ def test_changes_that_would_bring_nothing_are_told_together() -> None:
     ]
     told = [line for part in rl.changes(account) for line in part_lines(part, 80, Paint(False))]
     assert told[-3] == "  No step would be faster with: longest first; a faster verifier."
-    assert " ".join(told[-2:]).split()[-2:] == ["partial", "rollout."] and "50 % or more off" in told[-2]
+    assert " ".join(told[-2:]).split()[-2:] == ["partial", "rollout."] and "by 50 % or more" in told[-2]
     assert told[-5].endswith("what if (the recorded steps, replayed)")
     assert told[-4].split()[-4:] == ["%", "answers", "are", "cut"] and "1.25x" in told[-4]
     account.what_if = account.what_if[1:3]

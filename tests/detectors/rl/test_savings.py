@@ -133,4 +133,4 @@ def test_nothing_is_promised_where_a_replay_is_off(tmp_path: Path, monkeypatch: 
     report = api.analyze(tmp_path / "run")
     finding = next(each for each in report.findings if each.kind == "rl-verifier")
     assert finding.saving_s == 0.0 and " -> " not in finding.advice
-    assert "What mending it would bring cannot be told: a replay of this run is 10 % off" in report.to_text(width=300)
+    assert "Saving not estimated: the replay differs from the run by 10 %." in report.to_text(width=300)

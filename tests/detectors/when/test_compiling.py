@@ -59,8 +59,8 @@ def test_compiling_is_told_with_how_often_and_how_long() -> None:
     }
     assert "mark_dynamic" in found.advice
     assert compiling(found) == (
-        f"It lies in compiling (torch.compile): 1.20 s in {STEPS} compilations, "
-        f"{STEPS - 1} of what was compiled before, 1 on other ranks."
+        f"This time is spent compiling (torch.compile): 1.20 s in {STEPS} compilations, "
+        f"{STEPS - 1} of them recompilations; other ranks: 1."
     )
 
 

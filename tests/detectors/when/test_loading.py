@@ -42,7 +42,7 @@ def test_a_late_loader_is_told_with_what_loaders_offer() -> None:
     found = first_finding("load")
     assert found.evidence.as_dict()["loading"] == {"dataset": "Pages", "workers": 0}
     assert "num_workers" in found.advice
-    assert loading(found) == "It lies in waiting for data from a loader of Pages, which has no worker processes."
+    assert loading(found) == "This time is spent waiting for the DataLoader of `Pages` (no workers)."
     assert "prefetch_factor" in first_finding("load", workers=2).advice
 
 

@@ -167,7 +167,7 @@ def test_the_same_work_at_a_part_of_the_speed_is_said_and_is_below_the_ceiling(t
     told = analysis.findings[0].evidence.as_dict()["module_work"]
     assert isinstance(told, dict) and told["different"] == "time"
     assert told["flops_here"] == told["flops_others"] == 2e9 and told["speed"] == pytest.approx(0.25)
-    assert "computes what the others do (2 GFLOP a step), at 0.25 of the others' speed" in text.render(analysis)
+    assert "computes the same as on other ranks (2 GFLOP a step), at 0.25 of their speed" in text.render(analysis)
     assert analysis.work is not None
     ceilings = Ceilings({"float32": 400e9}, ((1 << 26, 100e9),))
     analysis.roofline = roofline(analysis.work, dict.fromkeys(range(3), ceilings))

@@ -156,7 +156,7 @@ def test_modules_are_told_with_the_time_of_the_device_and_that_of_the_host_besid
     assert layer["starved_s"] == pytest.approx({"forward": 0.0, "backward": 0.0}, abs=2e-3)
     assert found["", "Net"]["forward_s"]["most"] == pytest.approx(0.060)
     report = text.render(analysis, width=120)
-    assert "ms of a step on the device" in report and "starved: of its time on the device" in report
+    assert "ms of a step on the device" in report and "starved: at most this share of the time on the device" in report
     lines = [line.split() for line in section_lines(modules.sections(analysis)[0], 120, Paint(False))]
     wrapper, net, layers = (next(line for line in lines if line[-1] == last) for last in (
         "DistributedDataParallel", "Net", "Layer"

@@ -121,8 +121,8 @@ def told_of(**evidence):
 def test_the_sentences() -> None:
     line = {"before_s": 0.006, "after_s": 0.078, "per_step_s": 0.0012, "so_far_s": 2.5, "next_s": 7.1, "last_step": 60}
     assert told_of(**line) == (
-        "Its cost grows with the steps, from 6.0 ms in step 0 to 78 ms in step 60, by 1.2 ms a step. If it goes on so, "
-        "the next 60 steps cost 7.10 s, after 2.50 s in these."
+        "Its cost grows with the steps, from 6.0 ms in step 0 to 78 ms in step 60, by 1.2 ms a step. If this "
+        "continues, the next 60 steps cost 7.10 s, after 2.50 s in these."
     )
     assert told_of(**line | {"cost": "waiting"}).startswith(
         "The waiting that it causes grows with the steps, from 6.0 ms"
@@ -130,13 +130,13 @@ def test_the_sentences() -> None:
     assert told_of(**(line | {"before_s": 0.078, "after_s": 0.006})).startswith("Its cost falls with the steps")
     jump = line | {"shape": "jump", "from_step": 31, "per_step_s": None}
     assert told_of(**jump) == (
-        "Its cost is 78 ms a step from step 31 on, before that 6.0 ms. If it stays so, the next 60 steps cost 7.10 s, "
-        "after 2.50 s in these."
+        "Its cost is 78 ms a step from step 31 on, before that 6.0 ms. If this continues, the next 60 steps cost "
+        "7.10 s, after 2.50 s in these."
     )
     assert told_of(**jump, steps=12).startswith("Its cost is 78 ms each time from step 31 on")
     unclear = line | {"shape": "unclear", "per_step_s": None, "so_far_s": None, "next_s": None}
     assert told_of(**unclear) == (
-        "Its cost rises over the steps, from about 6.0 ms a step to 78 ms, whether steadily or at once."
+        "Its cost rises over the steps, steadily or at once, from about 6.0 ms a step to 78 ms."
     )
 
 
@@ -163,7 +163,7 @@ def test_waiting_for_a_core_from_some_step_on_is_told_as_that() -> None:
     found = findings(cost, core_wait=lambda step: 0.5 * (step >= 25))
     told = found["write"].evidence.as_dict()["over_steps"]
     assert (told["shape"], told["cost"], told["from_step"]) == ("jump", "time", 25)
-    assert trend(found["write"]).startswith("Its cost, with what is waited for a core, is 8")
+    assert trend(found["write"]).startswith("Its cost, including waits for a core, is 8")
 
 
 def test_ranks_in_the_hundreds_are_looked_at_in_part() -> None:

@@ -112,8 +112,8 @@ def finding() -> Finding:
 @pytest.mark.parametrize(
     ("here", "taken_s", "different", "says"),
     [
-        ([(0, 1, 0.025)], 0.025, "time", "what the others do (2 GFLOP a step), at 0.4"),
-        ([(0, 3, 0.030)], 0.030, "number", "runs 3 operators a step, elsewhere 1; 6 GFLOP a step, 3 times"),
+        ([(0, 1, 0.025)], 0.025, "time", "the same as on other ranks (2 GFLOP a step), at 0.4"),
+        ([(0, 3, 0.030)], 0.030, "number", "runs 3 operators a step, on other ranks 1; 6 GFLOP a step, 3 times"),
         ([(0, 1, 0.010)], 0.050, "between", "between operators: 40 ms a step, on other ranks 0.0 ms"),
         ([(0, 1, 0.010), (3, 1, 0.010)], 0.020, "number", "only here it runs mul (x 1)"),
     ],
@@ -132,7 +132,7 @@ def test_a_module_that_has_no_core_is_told_so() -> None:
     made = work([(2, 0, 0, 1, 0.010), (2, 1, 0, 1, 0.011)], {2: np.array([0.010, 0.011])}, ranks=2)
     made.stalled_s[2, 0, 1] = 0.050
     (late,) = with_work([finding()], made)
-    assert "no core there, or sleeps: 50 ms a step, on other ranks 0.0 ms" in in_work(late)
+    assert "no core or sleeps: 50 ms a step, on other ranks 0.0 ms" in in_work(late)
 
 
 def test_without_a_machine_there_is_no_ceiling() -> None:

@@ -166,8 +166,8 @@ def test_ranks_with_other_kernels_are_compared_by_the_line(tmp_path: Path) -> No
     assert "compiling" not in finding.evidence.as_dict()
     assert finding.where.module == "smooth" and finding.where.operator == "sin"
     assert in_compiled(finding) == (
-        "It runs compiled, in the forward of module smooth (Smooth): cpp_fused_gelu_sin_0 and 1 more, made of sin; "
-        "fused with gelu of line 5."
+        "This code is compiled, in the forward of module smooth (Smooth): cpp_fused_gelu_sin_0 and 1 more, made of "
+        "sin; fused with gelu of line 5."
     )
 
 
@@ -204,7 +204,7 @@ def test_lines_that_are_not_known_are_said_to_be(tmp_path: Path) -> None:
     ]
     analysis = analyze(run(tmp_path, wrappers=unknown))
     assert any("torch's cache" in warning for warning in analysis.warnings)
-    assert "a line that is not known" in "\n".join(section_lines(compiled.sections(analysis)[0], 100, Paint(False)))
+    assert "unknown line" in "\n".join(section_lines(compiled.sections(analysis)[0], 100, Paint(False)))
     assert not any("torchinductor" in vertex.place.file for vertex in analysis.ppg.psg.vertices)
 
 
