@@ -12,7 +12,8 @@ from scalana.detectors.pipeline.recognised.between_messages import AT_ONCE_S
 from scalana.detectors.pipeline.recognised.message_groups import whole
 from scalana.detectors.pipeline.recognised.messages import FEWEST_FORWARDS
 from scalana.detectors.pipeline.recognised.recorded_messages import Messages, groups, pauses
-from scalana.detectors.reconcile import Extent, joined
+from scalana.detectors.reconcile import Extent
+from scalana.graphs.arrays.intervals import joined
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.timeline import Timeline
