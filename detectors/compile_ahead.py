@@ -58,7 +58,7 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
         intervals._common_operations,
         (
             *(_i8, _i4, _i4, _i4, _i4, _i8, _i4, _i4, _i4, _i8, _i4, _i4, _i4, _f8, _f8, _f8, _f8, _f8),
-            *(_flags, _f8, _f8, _int, _int),
+            *(_flags, _f8, _f8, _float, _int, _int),
         ),
     ),
     (intervals._last_before, (_i4, _i4, _f8, _f8)),

@@ -15,6 +15,8 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.reconcile import reconciled
 from scalana.detectors.registry import DETECTORS
+from scalana.detectors.thresholds.differences import SUM_TOLERANCE
+from scalana.detectors.thresholds.shares import CORES_SHARED, SHARE_OF_ITS_OWN
 from scalana.detectors.when.compiled_lines import compiled_lines, warnings_of, with_compiled
 from scalana.detectors.when.compiling import with_compiling
 from scalana.detectors.when.module_comparison import with_work
@@ -32,13 +34,6 @@ from scalana.graphs.run_info import RunInfo
 from scalana.graphs.steps.steps import Steps
 from scalana.graphs.timeline import Timeline
 
-CROWDED = 0.05
-"""Part of the recorded time that ranks wait for a core, from which the report says so."""
-TRANSFER = 0.25
-"""Part of the recorded time that calls take by themselves, from which the report says where ranks share cores."""
-SUM_TOLERANCE = 1e-6
-"""Relative error that the sum of all blame may have."""
-
 
 def analyze(ppg: PPG, steps: Steps | None = None) -> Analysis:
     """See :func:`scalana.detectors.analyze`."""
@@ -49,7 +44,7 @@ def analyze(ppg: PPG, steps: Steps | None = None) -> Analysis:
     findings = _findings(outcomes, ppg.timeline)
     warnings += _unbalanced(facts)
     time = split_time(ppg.timeline, facts.waits, ppg.run.ranks, ppg.run.seconds)
-    warnings.extend([] if _core_wait_share(ppg.timeline) > CROWDED else _turns_in_calls(ppg, time))
+    warnings.extend([] if _core_wait_share(ppg.timeline) > CORES_SHARED else _turns_in_calls(ppg, time))
     time, findings = _with_stuck(sum(outcome.waiting_s for outcome in outcomes), time, findings)
     sections = {name: part for outcome in outcomes for name, part in outcome.sections.items()}
     ordered = sorted(findings, key=lambda finding: (not kind_of(finding.kind).is_fault, -finding.lost_s))
@@ -130,7 +125,7 @@ def _with_stuck(stuck_s: float, time: TimeSplit, findings: list[Finding]) -> tup
 def _warnings(ppg: PPG) -> list[str]:
     timeline = ppg.timeline
     oversubscribed = _core_wait_share(timeline)
-    if oversubscribed <= CROWDED:
+    if oversubscribed <= CORES_SHARED:
         return []
     shared = _shared_cores(ppg.run)
     where = f": {shared}" if shared else ""
@@ -140,7 +135,7 @@ def _warnings(ppg: PPG) -> list[str]:
 def _turns_in_calls(ppg: PPG, time: TimeSplit) -> list[str]:
     """A warning where ranks that hardly compute between calls take turns on the cores inside of these."""
     shared = _shared_cores(ppg.run)
-    if not shared or time.transfer_s <= TRANSFER * time.total_s:
+    if not shared or time.transfer_s <= SHARE_OF_ITS_OWN * time.total_s:
         return []
     return [f"{shared}: part of the time in calls (transfer) is waiting for a core"]
 

@@ -181,6 +181,7 @@ ROOMS = {
         ("ppg",),
     ),
     "detectors": (
+        ("thresholds",),
         ("evidence",),
         ("finding", "kinds", "account"),
         ("delays",),

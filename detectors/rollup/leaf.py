@@ -11,7 +11,7 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import Leaf
 from scalana.detectors.rollup.call_sites import calls_of
 from scalana.detectors.rollup.candidates import Candidate
-from scalana.detectors.rollup.library_calls import MOST
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
 
@@ -64,7 +64,7 @@ def leaf_of(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
     if candidate.code_location.kind != TargetKind.OWN or not 0 < candidate.code_location.vertex < len(psg):
         return None
     ways = list(work_below(candidate, table, timeline, psg))
-    enough = MOST * sum(seconds for _, seconds in ways)
+    enough = MAJORITY * sum(seconds for _, seconds in ways)
     leaf: Step | None = None
     for depth in range(max((len(steps) for steps, _ in ways), default=0)):
         held: dict[Place, float] = defaultdict(float)

@@ -12,6 +12,7 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.evidence import CompiledCode, FusedOperator
 from scalana.detectors.finding import Finding
+from scalana.detectors.thresholds.shares import WORTH_FOLLOWING
 from scalana.detectors.when.burst_work import BurstWork
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.ppg import PPG
@@ -26,8 +27,6 @@ _K = TypeVar("_K")
 
 BACKWARD = "backward"
 _FORWARD = "forward"
-_FEW = 0.01
-"""Part of the elements of a kernel below which an operator is not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class CompiledLine:
                 else:
                     key = source.frames[-1], source.name
                     fused[key] = fused.get(key, 0) + source.work
-        least = _FEW * (sum(here.values()) + sum(fused.values()))
+        least = WORTH_FOLLOWING * (sum(here.values()) + sum(fused.values()))
         return Operators(_largest(here, least), _largest(fused, least))
 
 

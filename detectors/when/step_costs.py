@@ -11,6 +11,7 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.evidence import OverSteps
 from scalana.detectors.finding import Finding, Series
+from scalana.detectors.thresholds.limits import DRAWN, RANKS_OF_A_FINDING
 from scalana.detectors.when.trend import Shape, Trend, means, trend_of
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -19,10 +20,6 @@ from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.timeline import Timeline
 
-DRAWN = 120
-"""Numbers at most that tell what a finding cost over the steps."""
-MOST_RANKS = 64
-"""Ranks of a finding, and others, whose work in every step is looked at; of more, so many at equal distances."""
 GROWS = (
     "The cost grows with the steps: look for data that accumulates and is processed again in each step; process only "
     "what is new, or keep less."
@@ -171,6 +168,6 @@ def _over_steps(series: Series, trend: Trend) -> OverSteps:
 
 def _some(ranks: IntArray) -> IntArray:
     """Some of many ranks."""
-    if len(ranks) <= MOST_RANKS:
+    if len(ranks) <= RANKS_OF_A_FINDING:
         return ranks
-    return np.asarray(ranks[np.linspace(0, len(ranks) - 1, MOST_RANKS).astype(np.int64)])
+    return np.asarray(ranks[np.linspace(0, len(ranks) - 1, RANKS_OF_A_FINDING).astype(np.int64)])

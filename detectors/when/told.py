@@ -13,6 +13,8 @@ from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.evidence import InSteps, Loading, LostByPhase
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.paths import reaching_entries
+from scalana.detectors.thresholds.limits import NAMED
+from scalana.detectors.thresholds.shares import NEARLY_ALL
 from scalana.detectors.when.burst_work import BurstWork
 from scalana.detectors.when.regions import RegionTime
 from scalana.detectors.when.step_costs import CostByStep, with_trend
@@ -24,11 +26,6 @@ from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
-
-FEW = 5
-"""Steps that are named one by one, if nearly all is lost in them."""
-NEARLY_ALL = 0.9
-"""Part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all."""
 
 
 def with_steps(
@@ -75,7 +72,7 @@ def _in_steps(lost_s: FloatArray, number: IntArray) -> InSteps:
     order = np.argsort(-lost_s, kind="stable")
     reached = np.cumsum(lost_s[order])
     needed = int(np.searchsorted(reached, NEARLY_ALL * reached[-1])) + 1
-    few = needed <= FEW and needed < NEARLY_ALL * len(lost_s)
+    few = needed <= NAMED and needed < NEARLY_ALL * len(lost_s)
     return InSteps(needed, len(lost_s), sorted(number[order[:needed]].tolist()) if few else None)
 
 
