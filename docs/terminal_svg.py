@@ -19,17 +19,18 @@ from rich.text import Text
 import scalana
 
 WIDTH = 100
-END = "Where the time goes"
-"""The section before which the picture ends: what comes first is what a reader is to see first."""
+ENDS = ("Modules", "Where the time goes")
+"""The picture ends before the first of these sections: a reader sees the causes."""
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 """Without fonts from elsewhere: a picture loads nothing, and any monospaced font will do."""
 
 
 def shown(report: scalana.Report) -> str:
-    """The command and its report, in ANSI colours, up to :data:`END`."""
+    """The command and its report, in ANSI colours, up to the first of :data:`ENDS`."""
     command = shlex.join(Path(word).name if n == 0 else word for n, word in enumerate(report.ppg.run.command))
     text = report.to_text(width=WIDTH, color=True)
-    first = re.sub(r"(\s|\x1b\[[0-9;]*m)+$", "", text.partition(END)[0])
+    heading = rf"\n(?:\x1b\[[0-9;]*m)*(?:{'|'.join(ENDS)}) "
+    first = re.sub(r"(\s|\x1b\[[0-9;]*m)+$", "", re.split(heading, text)[0])
     return f"$ \x1b[1mscalana run -- {command}\x1b[0m\n\n{first}\x1b[0m\n"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from scalana.detectors.delays.blame import BlameTable
@@ -11,6 +11,7 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import Leaf
 from scalana.detectors.rollup.call_sites import calls_of
 from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
@@ -45,25 +46,46 @@ def work_below(
     candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG
 ) -> Iterator[tuple[list[Step], float]]:
     """The ways from the function in which a cause is named to its work, with the seconds of each."""
-    function = psg.enclosing(candidate.code_location.vertex, VertexKind.FUNCTION)
     seconds: dict[int, float] = defaultdict(float)
     for target, amount in zip(
         table.target[candidate.entries].tolist(), table.seconds[candidate.entries].tolist(), strict=True
     ):
         seconds[target] += amount
-    for target, amount in seconds.items():
-        kind, activity = table.numbering.describe(target)
-        if kind == TargetKind.OWN and function >= 0:
-            vertex, line = int(timeline.activities.vertex[activity]), int(timeline.activities.line[activity])
-            yield steps_below(psg[function].place, vertex, line, psg), amount
+    own = [target for target in seconds if table.numbering.describe(target)[0] == TargetKind.OWN]
+    yield from _ways(candidate.code_location, [(target, seconds[target]) for target in own], timeline, psg)
+
+
+def _ways(
+    named: CodeLocation, work: Iterable[tuple[int, float]], timeline: Timeline, psg: PSG
+) -> Iterator[tuple[list[Step], float]]:
+    """The ways from the function in which something is named to activities, with the seconds of each."""
+    function = psg.enclosing(named.vertex, VertexKind.FUNCTION)
+    for activity, amount in work if function >= 0 else ():
+        vertex, line = int(timeline.activities.vertex[activity]), int(timeline.activities.line[activity])
+        yield steps_below(psg[function].place, vertex, line, psg), amount
 
 
 def leaf_of(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> Leaf | None:
-    """File, line and function of the leaf, and at how many lines that function is called; None where most of a cause
-    lies in the very function in which it is named, or in many small ones."""
+    """The leaf of a cause: see :func:`leaf_below`."""
     if candidate.code_location.kind != TargetKind.OWN or not 0 < candidate.code_location.vertex < len(psg):
         return None
-    ways = list(work_below(candidate, table, timeline, psg))
+    return _leaf(list(work_below(candidate, table, timeline, psg)), psg)
+
+
+def leaf_below(named: CodeLocation, work: Iterable[tuple[int, float]], timeline: Timeline, psg: PSG) -> Leaf | None:
+    """File, line and function of the leaf of some work, and at how many lines that function is called; None where most
+    of the work lies in the very function in which it is named, or in many small ones.
+
+    Args:
+        named: Where it is named.
+        work: Rows of the activities of the run, with the seconds of each.
+        timeline: Of the run.
+        psg: Its structure.
+    """
+    return _leaf(list(_ways(named, work, timeline, psg)), psg)
+
+
+def _leaf(ways: list[tuple[list[Step], float]], psg: PSG) -> Leaf | None:
     enough = MAJORITY * sum(seconds for _, seconds in ways)
     leaf: Step | None = None
     for depth in range(max((len(steps) for steps, _ in ways), default=0)):

@@ -18,6 +18,10 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.benchmarks.mpi_overhead import mpirun  # noqa: E402
+
 _NOTE = """\
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,7 +97,7 @@ def main() -> None:
             "from scalana run": [scalana, "run", "--no-report", "--", *job],
         }
         begins = in_turns(commands, folder, options.repeats)
-        job = [str(Path(compiler).with_name("mpirun")), "-n", "2", program]
+        job = [*mpirun(Path(compiler).parent, ranks=2), program]
         pair = {"alone": job, "with": [scalana, "run", "--no-report", "--", *job]}
         inits = in_turns(pair, folder, options.repeats)
     print(f"{'ms to the start of the launcher':34} {'least':>7} {'median':>7} {'most':>7}")

@@ -48,10 +48,11 @@ WARM_ROUNDS = 6
 """Rounds that are not looked at: in them the calls are still written one by one, for the most part."""
 
 
-def launcher(folder: Path) -> list[str]:
+def mpirun(folder: Path, ranks: int = 1) -> list[str]:
+    """The command before a program's name, as root too."""
     version = subprocess.run([folder / "mpirun", "--version"], capture_output=True, text=True).stdout
     more = ["--allow-run-as-root", "--oversubscribe"] if "Open MPI" in version or "prrte" in version else []
-    return [str(folder / "mpirun"), *more, "-n", "1"]
+    return [str(folder / "mpirun"), *more, "-n", str(ranks)]
 
 
 class Measurement:
@@ -63,7 +64,7 @@ class Measurement:
         self.program = str(work / "mpi_calls")
         self.compiler = [str(folder / "mpicc"), "-O2", "-g"]
         subprocess.run([*self.compiler, PROGRAM, "-o", self.program], check=True)
-        self.start_words = launcher(folder)
+        self.start_words = mpirun(folder)
         self.runs = 0
 
     def words(self, *arguments: int) -> list[str]:

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sampler_state.h"
+#include "sampler/state.h"
 
 enum { CALLS = 1, SAMPLES = 2 };
 #define MOST_FUNCTIONS 1024

@@ -1,9 +1,10 @@
 """Causes planted in pipelines of torch and in hand-written ones, beside what a report says of them; as JSON.
 
-Run: python -m tests.benchmarks.pipeline_causes torch|schedules|messages [CASE ...]
+Run: python -m tests.benchmarks.pipeline_causes torch|schedules|messages|replicas [CASE ...]
 
 ``torch``: one cause each in 1F1B (`tests/tools/pipeline_job.py`). ``schedules``: none, in every schedule. ``messages``:
-pipelines over send and receive (`tests/tools/messages_job.py`). Each job has four ranks, and is recorded once.
+pipelines over send and receive (`tests/tools/messages_job.py`). ``replicas``: two pipelines of torch that reduce their
+gradients together. Each job has four ranks, and is recorded once.
 
 Of each case: the error of the replay in percent; the share of the planted cause in percent of a step, and what it
 should be; whether the first finding with ranks is the planted one (without a cause: whether there is none).
@@ -86,7 +87,13 @@ MESSAGES = {
     "isend": Case("messages_job.py", "--steps 4 --isend --slow 0:1.75", "imbalance", (0,), 14.3),
     "straggler": Case("messages_job.py", "--steps 4 --shapes --evaluate --straggler 1:2.5:3", "straggler", (1,)),
 }
-SETS = {"torch": TORCH, "schedules": SCHEDULES, "messages": MESSAGES}
+REPLICAS = {
+    # A step is 9 x 84 ms in the slow replica, and 9 x 60 ms in the other, which waits for gradients.
+    "slow replica": torch_case(
+        "--replicas 2 --sync ddp --slow-replica 1:1.4", "gradients", (2, 3), 28.6, kind="replica"
+    ),
+}
+SETS = {"torch": TORCH, "schedules": SCHEDULES, "messages": MESSAGES, "replicas": REPLICAS}
 
 
 def recorded(case: Case, folder: Path) -> dict[str, Any]:

@@ -65,7 +65,9 @@ class Options:
 def calls_hz(states: str) -> int:
     """Calls a second that a process may write one by one, so that as many are written in turns that record calls as in
     a run that does so all the time: what may be written adds up in other turns, too."""
-    found = re.search(r"#define CALLS_HZ (\d+)", (ROOT / "runtime" / "mpi" / "agent.c").read_text(encoding="utf-8"))
+    found = re.search(
+        r"#define CALLS_HZ (\d+)", (ROOT / "runtime" / "mpi" / "agent" / "agent.c").read_text(encoding="utf-8")
+    )
     assert found
     return max(int(found[1]) * sum(state in "13" for state in states) // len(states), 1)
 

@@ -69,6 +69,7 @@ def unit(row: Row) -> str:
 
 def figures(value: float) -> str:
     """A number with three significant digits, or all of those before the point."""
+    value = round(value, 9)
     if value == round(value) or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"

@@ -79,9 +79,10 @@ def load(file: Path = FILE) -> dict[str, Result]:
 
 
 def save(results: Mapping[str, Result], rows: Sequence[Row], file: Path = FILE) -> None:
-    """Write the results of the rows that the table has, in its order."""
-    kept = {row.name: asdict(results[row.name]) for row in rows if row.name in results}
-    file.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    """Write the results of the rows that the table has, in its order: each in one line, so that changes read well."""
+    names = [row.name for row in rows if row.name in results]
+    lines = [f"{json.dumps(name)}: {json.dumps(asdict(results[name]))}" for name in names]
+    file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def result_of(row: Row, results: Mapping[str, Result]) -> Result | None:

@@ -41,7 +41,7 @@ class Asked:
 
 
 def chosen(rows: Sequence[Row], asked: Asked) -> list[Row]:
-    """The rows that are asked for and have a command.
+    """The rows that are asked for and have a command, and those that the same commands measure.
 
     Raises:
         ValueError: a name or pattern matches no row.
@@ -50,7 +50,8 @@ def chosen(rows: Sequence[Row], asked: Asked) -> list[Row]:
         if not fnmatch.filter([row.name for row in rows], pattern):
             raise ValueError(f"no row is called {pattern!r}: tests/proof/table has the names")
     named = [row for row in rows if not asked.names or any(fnmatch.fnmatch(row.name, name) for name in asked.names)]
-    return [row for row in named if isinstance(row.measured_by, Command) and row.measured_by.gpu == asked.gpu]
+    commands = {row.measured_by for row in named if isinstance(row.measured_by, Command)}
+    return [row for row in rows if row.measured_by in commands and row.measured_by.gpu == asked.gpu]
 
 
 def by_command(rows: Sequence[Row]) -> dict[Command, list[Row]]:

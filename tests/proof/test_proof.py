@@ -115,10 +115,11 @@ def test_steps_share_a_folder_and_the_last_one_is_read() -> None:
 
 
 def test_names_and_patterns_choose_rows() -> None:
-    rows = [row("a-one", ""), row("a-two", ""), row("b-gpu", "", gpu=True)]
+    rows = [row("a-one", "one"), row("a-two", "two"), row("b-two", "two"), row("b-gpu", "gpu", gpu=True)]
     rows.append(Row("elsewhere", "a claim", "<= 1", "", "README.md", Elsewhere("a reason")))
-    assert [one.name for one in running.chosen(rows, Asked())] == ["a-one", "a-two"]
-    assert [one.name for one in running.chosen(rows, Asked(("a-t*",)))] == ["a-two"]
+    assert [one.name for one in running.chosen(rows, Asked())] == ["a-one", "a-two", "b-two"]
+    assert [one.name for one in running.chosen(rows, Asked(("a-t*",)))] == ["a-two", "b-two"], "of one command"
+    assert [one.name for one in running.chosen(rows, Asked(("a-one", "b-*")))] == ["a-one", "a-two", "b-two"]
     assert [one.name for one in running.chosen(rows, Asked(gpu=True))] == ["b-gpu"]
     with pytest.raises(ValueError, match="no row is called 'c'"):
         running.chosen(rows, Asked(("a-one", "c")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,14 @@ def test_scaling_text_names_the_line(folders: list[str], tmp_path: Path) -> None
     assert f"1  job.py:{PREPARE_LINE}" in text
     assert max(len(line) for line in text.splitlines()) <= 100
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_colour_changes_nothing_else(folders: list[str], pair: tuple[str, str], width: int) -> None:
+    for report in (scalana.scaling(folders, at=64), scalana.diff(*pair)):
+        plain, colored = (report.to_text(width=width, color=color) for color in (False, True))
+        assert "\x1b[" in colored and re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
+        assert max(map(len, plain.splitlines())) <= width
 
 
 def test_one_size_is_data_that_cannot_be_used(tmp_path: Path, folders: list[str]) -> None:

@@ -13,6 +13,7 @@ from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.kinds import SCALING_KINDS
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.rollup.leaf import leaf_below
 from scalana.detectors.rollup.paths import path_to
 from scalana.detectors.runs.costs import CostTable
 from scalana.detectors.runs.scaling.ideal import STRONG, Ideal
@@ -43,7 +44,8 @@ def finding_of(
     line, end_line = code_location.lines(place_of)
     evidence = Evidence(scaling=_size_costs(place, table, ideal, at))
     if place.code_location.kind is TargetKind.OWN:
-        evidence = replace(evidence, cpu=CpuSplit(_cpu_share(targets, analysis)))
+        leaf = leaf_below(code_location, _seconds(targets, analysis), analysis.ppg.timeline, psg)
+        evidence = replace(evidence, cpu=CpuSplit(_cpu_share(targets, analysis)), leaf=leaf)
     finding = Finding(
         kind=kind,
         vertex=code_location.vertex,
@@ -123,6 +125,13 @@ def _by_rank(targets: IntArray, analysis: Analysis) -> tuple[FloatArray, FloatAr
     hit = np.isin(table.target, targets)
     caused = weighted_count(rank[table.location[hit]], table.seconds[hit], timeline.ranks)
     return work, caused
+
+
+def _seconds(targets: IntArray, analysis: Analysis) -> list[tuple[int, float]]:
+    """The activities among some targets, with the seconds of each."""
+    own, activities = analysis.ppg.timeline.own, targets[targets < analysis.blame.numbering.activities]
+    seconds = weighted_count(own.activity, own.seconds, analysis.blame.numbering.activities)
+    return list(zip(activities.tolist(), seconds[activities].tolist(), strict=True))
 
 
 def _cpu_share(targets: IntArray, analysis: Analysis) -> float:

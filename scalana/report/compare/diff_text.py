@@ -6,8 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from scalana.report import names
+from scalana.report.document.sections import Cell, Column, Facts, Fit, Row, Section, Table, Tone, section, texts
 from scalana.report.text.page import joined, warning_lines
-from scalana.report.text.paint import NARROW, Paint, clip, clip_left, rule, wrap
+from scalana.report.text.paint import NARROW, Paint, clip_left, rule, wrap
+from scalana.report.text.sections import section_lines
 
 if TYPE_CHECKING:
     from scalana.detectors.finding import Finding
@@ -23,7 +25,7 @@ def render(difference: Difference, *, width: int = 100, color: bool = False) -> 
     blocks = [
         _header(difference, width, paint),
         warning_lines(difference.warnings, width, paint),
-        _changes(difference, width, paint),
+        section_lines(changes_of(difference), width, paint),
         _causes(difference, width, paint),
     ]
     return joined(blocks)
@@ -52,51 +54,55 @@ def _run(run: RunCosts, width: int) -> str:
     return clip_left(run.name, width - len(facts)) + facts
 
 
-def _changes(difference: Difference, width: int, paint: Paint) -> list[str]:
+_COLUMNS = (
+    Column("change", 9),
+    Column("+-", 6),
+    Column("before", 8),
+    Column("after", 8),
+    Column("work", 8, is_spared=True),
+    Column("waiting", 8, is_spared=True),
+    Column("place", is_text=True, leads=True, fit=Fit.CLIP_LEFT, tone=Tone.PLACE),
+)
+
+
+def changes_of(difference: Difference) -> Section:
     """The table of places; its rows add up to the change of an average rank."""
-    if not difference.changes:
-        return [*wrap("No place changed by more than the noise.", width, "  "), *_others(difference, 0.0, width)]
-    left, line, right = rule("What changed", "seconds of an average rank", width)
-    parts = f" {'work':>8} {'waiting':>8}" if width >= NARROW else ""
-    head = f"  {'change':>9} {'+-':>6} {'before':>8} {'after':>8}{parts}  place"
-    rows = []
     places = Counter((change.file, change.line) for change in difference.changes)
-    for change in difference.changes[:MOST_CHANGES]:
-        rows.append(_row(change, difference, places[change.file, change.line] > 1, width, paint))
-    hidden = sum(change.change_s for change in difference.changes[MOST_CHANGES:])
-    rows += _others(difference, hidden, width)
-    if parts:
-        rows.append(paint("  waiting: what other ranks wait because of the place, averaged over all ranks", "dim"))
-    return [paint(left, "bold") + paint(line + right, "dim"), paint(head, "dim"), *rows]
+    rows = [
+        _row(change, difference, places[change.file, change.line] > 1) for change in difference.changes[:MOST_CHANGES]
+    ]
+    nothing = Facts(texts("" if rows else "No place changed by more than the noise."))
+    rows += _others(difference, sum(change.change_s for change in difference.changes[MOST_CHANGES:]))
+    note = "waiting: what other ranks wait because of the place, averaged over all ranks"
+    table = (Table(_COLUMNS, tuple(rows), (note,)),) if rows else ()
+    return section("changes", "What changed", "seconds of an average rank", nothing, *table)
 
 
-def _row(change: Change, difference: Difference, by_caller: bool, width: int, paint: Paint) -> str:
-    """``by_caller``: the place has other rows, from which its caller tells it."""
+def _row(change: Change, difference: Difference, by_caller: bool) -> Row:
+    """``by_caller``: the place has other rows, and its caller distinguishes it from these."""
     run = difference.before if change.only == "before" else difference.after
     where = names.place(names.relative(change.file, run.cwd), change.line)
     what = change.function + (f" ({change.part})" if change.part != "work" else "")
     what += {"before": ", gone", "after": ", new"}.get(change.only, "")
     if by_caller and change.caller:
         what = f"in {change.caller.rpartition(' ')[2]}, {what}"
-    amount = f"{change.change_s:>+9.3f}"
-    cells = f"{change.noise_s:>6.3f} {change.before_s:>8.3f} {change.after_s:>8.3f}"
-    if width >= NARROW:
-        cells += f" {change.work_s + change.transfer_s:>+8.3f} {change.waiting_s:>+8.3f}"
-    used = 2 + len(amount) + 1 + len(cells) + 2
-    where = clip_left(where, max(16, width - used - 2))
-    tail = clip(f" {what}", max(0, width - used - len(where)))
-    return f"  {paint(amount, 'red' if change.change_s > 0 else 'green')} {cells}  {paint(where, 'cyan')}{tail}"
+    amounts = f"{change.noise_s:.3f}", f"{change.before_s:.3f}", f"{change.after_s:.3f}"
+    parts = f"{change.work_s + change.transfer_s:+.3f}", f"{change.waiting_s:+.3f}"
+    tone = Tone.WORSE if change.change_s > 0 else Tone.BETTER
+    return Row((Cell(f"{change.change_s:+.3f}", tone=tone), *amounts, *parts, Cell(where, f" {what}")))
 
 
-def _others(difference: Difference, hidden_s: float, width: int) -> list[str]:
-    """What changed besides the places that are shown; of those that are not, the sum is ``hidden_s``."""
+def _others(difference: Difference, hidden_s: float) -> list[Row]:
+    """What changed apart from the places that are shown; of those that are not, the sum is ``hidden_s``."""
     others = (
         ("waiting for a core", difference.core_wait_s),
         ("start of the job", difference.setup_s),
         ("everything else", difference.rest_s + hidden_s),
     )
-    gap = 43 if width >= NARROW else 25
-    return [f"  {value:>+9.3f}{'':{gap}}  {label}" for label, value in others if abs(value) >= 0.0005]
+    blank = ("",) * (len(_COLUMNS) - 2)
+    return [
+        Row((f"{value:+.3f}", *blank, Cell(label, tone=Tone.PLAIN))) for label, value in others if abs(value) >= 0.0005
+    ]
 
 
 def _causes(difference: Difference, width: int, paint: Paint) -> list[str]:

@@ -1,4 +1,4 @@
-"""A pipeline plan, as people read it: who has which layers, what it brings, what engines make of it."""
+"""A pipeline plan as text: the layers of each rank, the predicted gain, and settings for engines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scalana.report import names
-from scalana.report.text.paint import Paint, clip, rule, wrap
+from scalana.report.document.sections import Column, Facts, Fit, Part, Row, Section, Table, texts
+from scalana.report.text.paint import Paint, clip, wrap
+from scalana.report.text.sections import section_lines
 
 if TYPE_CHECKING:
     from scalana.detectors.pipeline.plans.means import Means
@@ -31,28 +33,34 @@ def size(value: float, unit: str) -> str:
 
 def text(proposal: Proposal, files: Sequence[str], width: int, paint: Paint) -> str:
     """All of it."""
-    profile = proposal.profile
-    left, line, right = rule("Pipeline plan", f"{proposal.asked.engine}", width)
-    facts = f"{profile.layers} layers · {profile.ranks} ranks · {profile.microbatches} microbatches"
-    if profile.capacity is not None:
-        facts += f" · at most {size(float(profile.capacity.min()), profile.unit)} a rank"
-    lines = [paint(left, "bold") + paint(line + right, "dim"), *wrap(facts, width, "  "), ""]
-    lines += _compared(proposal, width, paint)
-    if proposal.plan.splits and halves_assumed(profile):
-        says = (
-            "The two parts of a backward pass were not measured: each counts as half. Where activations are recomputed,"
-            " that is too little; --whole-backward plans without splitting."
-        )
-        lines += wrap(says, width, "  ")
-    lines += ["", *_ranks(proposal.plan, profile, width, paint)]
-    lines += _walls(proposal, width)
-    if len(proposal.front) > 1:
-        lines += ["", *_front(proposal, paint)]
+    lines = section_lines(section_of(proposal), width, paint)
     for means in proposal.means:
         lines += ["", *_means(means, proposal.now_s, width, paint)]
     if files:
         lines += ["", *wrap("Written: " + ", ".join(files), width, "  ")]
     return "\n".join(lines) + "\n"
+
+
+def section_of(proposal: Proposal) -> Section:
+    """The plan, compared with others, rank by rank, and what limits it."""
+    profile = proposal.profile
+    facts = f"{profile.layers} layers · {profile.ranks} ranks · {profile.microbatches} microbatches"
+    if profile.capacity is not None:
+        facts += f" · at most {size(float(profile.capacity.min()), profile.unit)} a rank"
+    says = (
+        "The two parts of a backward pass were not measured: each counts as half. Where activations are recomputed,"
+        " that is too little; --whole-backward plans without splitting."
+    )
+    is_assumed = proposal.plan.splits and halves_assumed(profile)
+    blocks: list[tuple[Part, ...]] = [
+        (Facts((facts,)),),
+        (_compared(proposal), Facts(texts(says if is_assumed else ""))),
+        (_ranks(proposal.plan, profile),),
+        *((Facts((said,)),) for said in _walls(proposal)),
+    ]
+    if len(proposal.front) > 1:
+        blocks.append((_front(proposal),))
+    return Section("plan", "Pipeline plan", tuple(blocks), proposal.asked.engine)
 
 
 def halves_assumed(profile: LayerProfile) -> bool:
@@ -61,56 +69,62 @@ def halves_assumed(profile: LayerProfile) -> bool:
     return bool((abs(back - whole / 2) <= 1e-9 * whole).all() and (abs(weight - whole / 2) <= 1e-9 * whole).all())
 
 
-def _row(name: str, step_s: float, now_s: float, bubble: str, memory: str, text: str, width: int) -> list[str]:
-    faster = f"{now_s / step_s:.2f} x" if now_s == now_s else ""
-    cells = f"  {name:<12} {names.seconds(step_s):>9} {faster:>7} {bubble:>7} {memory:>9}  "
-    return wrap(text, width, " " * len(cells), cells) if text else [cells.rstrip()]
+_COMPARED = (
+    Column("", 12, is_text=True),
+    Column("step", 9),
+    Column("faster", 7),
+    Column("bubble", 7),
+    Column("memory", 9),
+    Column("", is_text=True, fit=Fit.WRAP),
+)
 
 
-def _compared(proposal: Proposal, width: int, paint: Paint) -> list[str]:
+def _compared(proposal: Proposal) -> Table:
     """The plan, compared with what runs now, the uniform plan and the bound."""
     profile, plan, now_s = proposal.profile, proposal.plan, proposal.now_s
-    lines = [paint(f"  {'':<12} {'step':>9} {'faster':>7} {'bubble':>7} {'memory':>9}", "dim")]
+    rows = []
     if profile.now is not None:
         now = profile.now
-        text = f"measured: {now.engine} {now.schedule}".strip()
         memory = size(now.peak, profile.unit) if now.peak == now.peak else ""
-        lines += _row("now", now.step_s, now_s, "", memory, text, width)
+        measured = f"measured: {now.engine} {now.schedule}".strip()
+        rows.append(Row(("now", names.seconds(now.step_s), _faster(now_s, now.step_s), "", memory, measured)))
     if proposal.uniform is not None:
-        lines += _plan_row("uniform", proposal.uniform, proposal, width)
-    lines += _plan_row("plan", plan, proposal, width)
-    lines += _row("bound", proposal.bound.step_s, now_s, "", "", "no cut, placement or order is faster", width)
+        rows.append(_plan_row("uniform", proposal.uniform, proposal, proposal.uniform.text))
+    way = "backward split where it pays" if plan.splits else "whole backward passes"
+    rows.append(_plan_row("plan", plan, proposal, f"{plan.stages.count} stages, {way}"))
+    bound_s, limit = proposal.bound.step_s, "no cut, placement or order is faster"
+    rows.append(Row(("bound", names.seconds(bound_s), _faster(now_s, bound_s), "", "", limit)))
     search = f"{proposal.tried} candidates in {names.seconds(proposal.searched_s)}"
     if proposal.ended_early:
         search += "; the time budget ended the search: a longer one may find a better plan"
-    return [*lines, *(paint(line, "dim") for line in wrap(search + ".", width, "  "))]
+    return Table(_COMPARED, tuple(rows), (f"{search}.",))
 
 
-def _plan_row(name: str, plan: Plan, proposal: Proposal, width: int) -> list[str]:
-    text = plan.text if name != "plan" else f"{plan.stages.count} stages"
-    if name == "plan":
-        text += ", backward split where it pays" if plan.splits else ", whole backward passes"
-    memory = size(plan.peak, proposal.profile.unit)
-    return _row(name, plan.step_s, proposal.now_s, names.percent(plan.bubble), memory, text, width)
+def _faster(now_s: float, step_s: float) -> str:
+    """How many times as fast; nothing where it is not known how fast it is now."""
+    return f"{now_s / step_s:.2f} x" if now_s == now_s else ""
 
 
-def _ranks(plan: Plan, profile: LayerProfile, width: int, paint: Paint) -> list[str]:
-    """Who has which layers."""
-    lines = [paint(f"  {'rank':>4} {'busy':>6} {'memory':>9}  stages: layers", "dim")]
-    work = profile.work_s
+def _plan_row(name: str, plan: Plan, proposal: Proposal, text: str) -> Row:
+    faster, memory = _faster(proposal.now_s, plan.step_s), size(plan.peak, proposal.profile.unit)
+    return Row((name, names.seconds(plan.step_s), faster, names.percent(plan.bubble), memory, text))
+
+
+def _ranks(plan: Plan, profile: LayerProfile) -> Table:
+    """The layers of each rank."""
+    work, rows = profile.work_s, []
     for rank in range(min(profile.ranks, _MOST_RANKS)):
         parts, busy = [], 0.0
         for s in (plan.stages.rank == rank).nonzero()[0].tolist():
             first, end = int(plan.stages.cut[s]), int(plan.stages.cut[s + 1])
             busy += float(work[first:end].sum()) * profile.microbatches
             parts.append(f"{s}: " + layers_text(profile.names[first:end]))
-        cells = (
-            f"  {rank:>4} {names.percent(busy / plan.step_s):>6} {size(float(plan.memory[rank]), profile.unit):>9}  "
-        )
-        lines += wrap("; ".join(parts), width, " " * len(cells), cells)
-    if profile.ranks > _MOST_RANKS:
-        lines.append(paint(f"  and {profile.ranks - _MOST_RANKS} more ranks: see plan.json", "dim"))
-    return lines
+        memory = size(float(plan.memory[rank]), profile.unit)
+        rows.append(Row((str(rank), names.percent(busy / plan.step_s), memory, "; ".join(parts))))
+    stages = Column("stages: layers", is_text=True, fit=Fit.WRAP)
+    columns = Column("rank", 4), Column("busy", 6), Column("memory", 9), stages
+    more = profile.ranks - _MOST_RANKS
+    return Table(columns, tuple(rows), texts(f"and {more} more ranks: see plan.json" if more > 0 else ""))
 
 
 def layers_text(layers: Sequence[str]) -> str:
@@ -120,32 +134,33 @@ def layers_text(layers: Sequence[str]) -> str:
     return f"{layers[0]} to {layers[-1]} ({len(layers)})"
 
 
-def _walls(proposal: Proposal, width: int) -> list[str]:
+def _walls(proposal: Proposal) -> list[str]:
     """When one layer is in the way, and what splitting it would bring."""
     profile, wall = proposal.profile, proposal.wall
-    lines: list[str] = []
+    found: list[str] = []
     if proposal.bound.by_wall:
         name = profile.names[proposal.bound.wall]
-        says = f"{name} limits every plan: one rank runs all its microbatches, so no plan is faster than the bound."
-        lines += ["", *wrap(says, width, "  ")]
+        limits = f"{name} limits every plan: one rank runs all its microbatches"
+        found.append(f"{limits}, so no plan is faster than the bound.")
     if wall is not None and wall.plan.step_s < 0.99 * proposal.plan.step_s:
         name = profile.names[wall.layer]
-        says = (
+        found.append(
             f"Split into {wall.parts} parts over several ranks (as a vocabulary can be), {name} would let a step take"
             f" {names.seconds(wall.plan.step_s)}, {proposal.plan.step_s / wall.plan.step_s:.2f} x faster than the plan;"
             f" its bound would be {names.seconds(wall.bound_s)}."
         )
-        lines += ["", *wrap(says, width, "  ")]
-    return lines
+    return found
 
 
-def _front(proposal: Proposal, paint: Paint) -> list[str]:
+def _front(proposal: Proposal) -> Table:
+    """What more or less memory brings."""
     unit = "memory" if proposal.profile.unit == "bytes" else "memory (microbatches times layers)"
-    lines = [paint(f"  {'step':>9} {'faster':>7}  {unit}: effect of more or less memory", "dim")]
-    for one in proposal.front:
-        faster = f"{proposal.now_s / one.step_s:.2f} x" if proposal.now_s == proposal.now_s else ""
-        lines.append(f"  {names.seconds(one.step_s):>9} {faster:>7}  {size(one.peak, proposal.profile.unit)}")
-    return lines
+    columns = Column("step", 9), Column("faster", 7), Column(f"{unit}: effect of more or less memory", is_text=True)
+    rows = [
+        Row((names.seconds(one.step_s), _faster(proposal.now_s, one.step_s), size(one.peak, proposal.profile.unit)))
+        for one in proposal.front
+    ]
+    return Table(columns, tuple(rows))
 
 
 def _means(means: Means, now_s: float, width: int, paint: Paint) -> list[str]:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import SCALING_KINDS
 from scalana.report import names
+from scalana.report.document.sections import Cell, Column, Row, Section, Table, Tone, section
 from scalana.report.findings.cause import cause_of
 from scalana.report.findings.claims import filled
 from scalana.report.text.findings import context, headline
 from scalana.report.text.page import joined, warning_lines
-from scalana.report.text.paint import NARROW, Paint, clip, rule, wrap
+from scalana.report.text.paint import Paint, clip, rule, wrap
+from scalana.report.text.sections import section_lines
+from scalana.report.text.tables import table_lines
 
 if TYPE_CHECKING:
     from scalana.detectors.evidence import SizeCosts
@@ -23,6 +26,12 @@ if TYPE_CHECKING:
 
 MOST_FINDINGS = 5
 """Shown in full; the others stand in the JSON report."""
+
+_MOST_SIZES = 8
+"""Columns of the table of a place: the largest sizes."""
+
+_INEFFICIENT = 0.8
+"""Efficiency below which it is marked."""
 
 _LIKELY = 0.5
 """Confidence below which a kind of growth is but one of several that could be."""
@@ -49,7 +58,7 @@ def render(scaling: Scaling, *, width: int = 100, color: bool = False) -> str:
     """The comparison in at most ``width`` columns, with ANSI colours if ``color``. Ends with a newline."""
     paint = Paint(color)
     run = scaling.reference.ppg.run
-    blocks = [_header(scaling, width, paint), _sizes(scaling, width, paint)]
+    blocks = [_header(scaling, width, paint), section_lines(sizes_of(scaling), width, paint)]
     blocks.append(warning_lines(scaling.warnings, width, paint))
     for number, finding in enumerate(scaling.findings[:MOST_FINDINGS], 1):
         blocks.append(_block(number, finding, scaling, run, width, paint))
@@ -82,35 +91,45 @@ def _header(scaling: Scaling, width: int, paint: Paint) -> list[str]:
     ]
 
 
-def _sizes(scaling: Scaling, width: int, paint: Paint) -> list[str]:
+_COLUMNS = (
+    Column("ranks", 5),
+    Column("runs", 4),
+    Column("seconds", 7),
+    Column("ideal", 7),
+    Column("efficiency", 10),
+    Column("work", 7, is_spared=True),
+    Column("waiting", 7, is_spared=True),
+    Column("transfer", 8, is_spared=True),
+    Column("no core", 7, is_spared=True),
+    Column("start", 7, is_spared=True),
+)
+
+
+def sizes_of(scaling: Scaling) -> Section:
     """One row per size: seconds of an average rank, without the start of the job."""
-    parts = width >= NARROW
-    head = f"  {'ranks':>5} {'runs':>4} {'seconds':>7} {'ideal':>7} {'efficiency':>10}"
-    if parts:
-        head += f" {'work':>7} {'waiting':>7} {'transfer':>8} {'no core':>7} {'start':>7}"
-    rows = [_size(size, parts, paint) for size in scaling.sizes]
+    rows = [_size(size) for size in scaling.sizes]
     if scaling.prediction is not None:
-        rows += _prediction(scaling.prediction, parts, paint)
-    note = "  seconds of an average rank" + ("; seconds = work + waiting + transfer" if parts else "")
-    return [paint(head, "dim"), *rows, paint(note, "dim")]
+        rows.append(_prediction(scaling.prediction))
+    note = "seconds of an average rank; seconds = work + waiting + transfer"
+    return section("sizes", "", "", Table(_COLUMNS, tuple(rows), (note,)))
 
 
-def _size(size: Size, parts: bool, paint: Paint) -> str:
-    efficiency = f"{names.percent(size.efficiency):>10}"
-    row = f"  {size.ranks:>5} {size.runs:>4} {_short(size.seconds):>7} {_short(size.ideal_s):>7} "
-    row += paint(efficiency, "red" if size.efficiency < 0.8 else "")
-    if parts:
-        row += f" {_short(size.work_s):>7} {_short(size.wait_s):>7} {_short(size.transfer_s):>8}"
-        row += f" {_short(size.core_wait_s):>7} {_short(size.setup_s):>7}"
-    return row
+def _size(size: Size) -> Row:
+    parts = size.work_s, size.wait_s, size.transfer_s, size.core_wait_s, size.setup_s
+    times = _short(size.seconds), _short(size.ideal_s)
+    return Row((str(size.ranks), str(size.runs), *times, _efficiency(size.efficiency), *map(_short, parts)))
 
 
-def _prediction(prediction: JobPrediction, wide: bool, paint: Paint) -> list[str]:
-    """The row of the size that was asked for, and the range: on the same line if ``wide``, or on one of its own."""
-    row = f"  {prediction.ranks:>5} {'':>4} {_short(prediction.seconds):>7} {_short(prediction.ideal_s):>7} "
-    row += f"{names.percent(prediction.efficiency):>10}"
-    text = f"predicted, between {_short(prediction.low)} and {_short(prediction.high)}"
-    return [paint(f"{row} {text}", "yellow")] if wide else [paint(row, "yellow"), paint(f"{'':>7} {text}", "yellow")]
+def _prediction(prediction: JobPrediction) -> Row:
+    """The size that was asked for, and the range."""
+    times = _short(prediction.seconds), _short(prediction.ideal_s)
+    cells = str(prediction.ranks), "", *times, _efficiency(prediction.efficiency)
+    text = f"predicted, between {_short(prediction.low)} and {_short(prediction.high)} seconds"
+    return Row((*cells, *[""] * (len(_COLUMNS) - len(cells))), text)
+
+
+def _efficiency(efficiency: float) -> Cell:
+    return Cell(names.percent(efficiency), tone=Tone.WORSE if efficiency < _INEFFICIENT else Tone.PLAIN)
 
 
 def _block(number: int, finding: Finding, scaling: Scaling, run: RunInfo, width: int, paint: Paint) -> list[str]:
@@ -124,7 +143,7 @@ def _block(number: int, finding: Finding, scaling: Scaling, run: RunInfo, width:
     lines = [headline(number, cause, width, paint)]
     for sentence in cause.sentences:
         lines += wrap(sentence, width, "  ")
-    return [*lines, "", *_table(costs, paint), *context(cause, width, paint)]
+    return [*lines, "", *table_lines(_table(costs), width, paint), *context(cause, width, paint)]
 
 
 def _claim(finding: Finding, costs: SizeCosts, scaling: Scaling) -> str:
@@ -179,23 +198,23 @@ def _model(costs: SizeCosts) -> str:
     return text
 
 
-def _table(costs: SizeCosts, paint: Paint) -> list[str]:
+def _table(costs: SizeCosts) -> Table:
     """Seconds of an average rank by size, and what they consist of."""
-    rows = [("ranks", [f"{size}" for size in costs.sizes])]
-    for label, values in (
-        ("seconds", costs.seconds),
-        ("ideal", costs.ideal),
-        ("work", costs.work),
-        ("waiting caused", costs.waiting_caused),
-        ("transfer", costs.transfer),
-    ):
-        if label in ("seconds", "ideal") or max(values) > 0.01 * max(costs.seconds):
-            rows.append((label, [_short(value) for value in values]))
-    return [
-        paint(line, "dim") if label in ("ranks", "ideal") else line
-        for label, cells in rows
-        for line in [f"    {label:<14} " + " ".join(f"{cell:>8}" for cell in cells[-8:])]
-    ]
+    amounts = {
+        "seconds": costs.seconds,
+        "ideal": costs.ideal,
+        "work": costs.work,
+        "waiting caused": costs.waiting_caused,
+        "transfer": costs.transfer,
+    }
+    shown = {
+        label: values
+        for label, values in amounts.items()
+        if label in ("seconds", "ideal") or max(values) > 0.01 * max(costs.seconds)
+    }
+    columns = Column("ranks", 16, is_text=True), *(Column(str(size), 8) for size in costs.sizes[-_MOST_SIZES:])
+    rows = (Row((label, *map(_short, values[-_MOST_SIZES:]))) for label, values in shown.items())
+    return Table(columns, tuple(rows))
 
 
 def _nothing(scaling: Scaling) -> str:

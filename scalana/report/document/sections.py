@@ -43,7 +43,7 @@ class Share:
     color: int
     """Its number in the palette of a renderer."""
     behind: str = ""
-    """Who or what causes it, or what it means."""
+    """What causes it (ranks, a stage), or what it means."""
     is_marked: bool = False
     """Whether readers should look at it first."""
 
@@ -86,6 +86,8 @@ class Tone(Enum):
     WAITING = "waiting"
     STALLED = "stalled"
     SOFT = "soft"
+    WORSE = "worse"
+    BETTER = "better"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,8 @@ class Cell:
     """Levels below the row to which it belongs."""
     full: str = ""
     """The text with that of all levels above; empty where that is the same."""
+    tone: Tone | None = None
+    """If not that of the column."""
 
 
 @dataclass(frozen=True, slots=True)

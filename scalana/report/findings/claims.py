@@ -1,4 +1,4 @@
-"""The sentence that says who does what at the place of a finding, from the row of its kind."""
+"""The sentence that says what ranks do at the place of a finding, from the row of its kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scalana.report import names
 if TYPE_CHECKING:
     from scalana.detectors.finding import Finding
 
-ALIKE = 1.05
+SIMILAR = 1.05
 """Times as long as others, below which a rank does not spend more over the run."""
 
 UNNAMED = ProcessNames()
@@ -24,7 +24,7 @@ _FIELD = re.compile(r"\{([^{}]+)\}")
 
 
 def claim(finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> str:
-    """Who does what here, as a sentence. ``ranks`` is how many processes the job has, ``processes`` their names."""
+    """What ranks do here, as a sentence. ``ranks`` is how many processes the job has, ``processes`` their names."""
     kind = kind_of(finding.kind)
     place = finding.evidence.place
     here, others = (place.seconds_here, place.seconds_others) if place is not None else (None, None)
@@ -83,8 +83,8 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None) -
     if others <= FLOOR * here:
         return f"{text}, the others next to nothing."
     ratio = here / others
-    if ratio < ALIKE:
-        more = "no more in total" if ratio > 1 / ALIKE else "less in total"
+    if ratio < SIMILAR:
+        more = "no more in total" if ratio > 1 / SIMILAR else "less in total"
         return f"{text}, the others {names.seconds(others)}: {more}, but while the others wait."
     factor = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
     return f"{text}, the others {names.seconds(others)}: {factor} times as long."

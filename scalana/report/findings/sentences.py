@@ -39,7 +39,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         asking(finding),
         cost(finding, run),
         sampled(finding),
-        held_up(finding, run),
+        blocked(finding, run),
         slowed(finding, run),
         behind(finding, run),
         recurrence(finding),
@@ -122,7 +122,7 @@ def _servers(seconds: Mapping[str, float]) -> str:
     return ", ".join(shown) + (f", {more} more" if more else "")
 
 
-def held_up(finding: Finding, run: RunInfo) -> str:
+def blocked(finding: Finding, run: RunInfo) -> str:
     """Where ranks wait for what a thread or child of theirs does here, if they do."""
     known = finding.evidence.waits_at
     if known is None:

@@ -121,7 +121,8 @@ def _cell(column: Column, cell: str | Cell, below: str) -> Content:
     if isinstance(cell, str):
         return cell
     text = cell.full or cell.text
-    shown = element("code", text) if column.tone is Tone.PLACE else join(text)
+    tone = column.tone if cell.tone is None else cell.tone
+    shown = element("code", text) if tone is Tone.PLACE else join(text)
     indent = f"padding-left:{1.2 * cell.indent:g}em" if cell.indent and not cell.full else None
     more = element("div", below, class_="soft") if below else None
     return element("div", shown, f" {cell.tail.strip()}" if cell.tail else None, more, style=indent)

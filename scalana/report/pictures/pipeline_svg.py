@@ -50,7 +50,7 @@ class Picture:
     boxes: tuple[Box, ...]
     waits: tuple[Wait, ...]
     several: bool
-    """Whether a rank has several stages, so that boxes have to tell theirs."""
+    """Whether a rank has several stages, so that boxes name theirs."""
 
     @property
     def length_s(self) -> float:
@@ -91,7 +91,7 @@ def _row_height(rows: int) -> int:
 def _legend(picture: Picture, width: int) -> list[str]:
     kinds = [kind for kind in COLOURS if any(box.kind == kind for box in picture.boxes)]
     entries = [(COLOURS[kind], WORDS[kind]) for kind in kinds]
-    entries += [("url(#wait)", "waiting, and for what in the end")] if picture.waits else []
+    entries += [("url(#wait)", "waiting, with its root cause")] if picture.waits else []
     parts, x = [], float(width - 24)
     for fill, words in reversed(entries):
         x -= len(words) * 6.0 + 30

@@ -5,7 +5,14 @@ from __future__ import annotations
 from scalana.report.document.sections import Cell, Column, Fit, Table, Tone
 from scalana.report.text.paint import NARROW, Paint, clip, clip_left, wrap
 
-_STYLES = {Tone.PLACE: "cyan", Tone.WAITING: "red", Tone.STALLED: "yellow", Tone.SOFT: "dim"}
+_STYLES = {
+    Tone.PLACE: "cyan",
+    Tone.WAITING: "red",
+    Tone.STALLED: "yellow",
+    Tone.SOFT: "dim",
+    Tone.WORSE: "red",
+    Tone.BETTER: "green",
+}
 _LEAST_ROOM = 8
 """Characters of the last column, however narrow the page is."""
 NOTHING = "·"
@@ -41,11 +48,11 @@ def _row(columns: list[Column], cells: list[str | Cell], width: int, paint: Pain
     for number, (column, cell) in enumerate(first):
         gap, text = _gap(number, column), _padded(_text(cell), column)
         fixed += gap + text
-        painted += gap + _tinted(text, column, paint)
+        painted += gap + _tinted(text, _tone(column, cell), paint)
     column, cell = last
     gap = _gap(len(first), column)
     if not column.is_text:
-        return [painted + gap + _tinted(_padded(_text(cell), column), column, paint)]
+        return [(painted + gap + _tinted(_padded(_text(cell), column), _tone(column, cell), paint)).rstrip()]
     if column.fit is Fit.WRAP:
         indent = " " * len(fixed + gap)
         wrapped = wrap(_text(cell), width, indent) or [indent]
@@ -62,9 +69,13 @@ def _fitted(column: Column, cell: str | Cell, room: int, paint: Paint) -> str:
     shorten = clip_left if column.fit is Fit.CLIP_LEFT else clip
     text = shorten(_text(cell), room)
     tail = cell.tail if isinstance(cell, Cell) else ""
-    return _tinted(text, column, paint) + clip(tail, max(0, room - len(text)))
+    return _tinted(text, _tone(column, cell), paint) + clip(tail, max(0, room - len(text)))
 
 
-def _tinted(text: str, column: Column, paint: Paint) -> str:
-    style = _STYLES.get(column.tone)
+def _tone(column: Column, cell: str | Cell) -> Tone:
+    return cell.tone if isinstance(cell, Cell) and cell.tone is not None else column.tone
+
+
+def _tinted(text: str, tone: Tone, paint: Paint) -> str:
+    style = _STYLES.get(tone)
     return paint(text, style) if style and text.strip() not in ("", NOTHING) else text

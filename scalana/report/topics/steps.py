@@ -1,4 +1,4 @@
-"""The steps of a run, as reports tell of them."""
+"""The steps of a run."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _columns(analysis: Analysis) -> Columns | None:
 
 
 def in_words(analysis: Analysis) -> str:
-    """Start-up, so many steps of so long each, the end; "" where there are no steps."""
+    """Start-up, number and length of the steps, the end; "" where there are no steps."""
     known = summary(analysis)
     if known is None:
         return ""
@@ -154,7 +154,7 @@ def in_words(analysis: Analysis) -> str:
 
 
 def slow_in_words(analysis: Analysis) -> str:
-    """Which steps were slow, and who made them so; "" where none was."""
+    """Which steps were slow, and the causes; "" where none was."""
     if not analysis.slow_steps:
         return ""
     shown = analysis.slow_steps[:_MOST_SLOW]

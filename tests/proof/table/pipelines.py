@@ -14,6 +14,7 @@ RECORDED = "docs/appendix/pipelines.md"
 
 CAUSES = Command(("python -m tests.benchmarks.pipeline_causes torch",))
 SCHEDULES = Command(("python -m tests.benchmarks.pipeline_causes schedules",))
+REPLICAS = Command(("python -m tests.benchmarks.pipeline_causes replicas",))
 MESSAGES = Command(("python -m tests.benchmarks.pipeline_causes messages",))
 ENGINES = {
     "deepspeed": ("DeepSpeed, 1F1B", Command(("python tests/benchmarks/pipeline_engines.py causes deepspeed",)), 0.8),
@@ -212,6 +213,24 @@ TOPIC = Topic(
             DOCUMENT,
             MESSAGES,
             derived(worst_replay),
+        ),
+        Row(
+            "pipeline-replica-named",
+            "a slow replica of two: the first finding is right",
+            ">= 1",
+            "of 1",
+            DOCUMENT,
+            REPLICAS,
+            derived(right),
+        ),
+        Row(
+            "pipeline-replica-share",
+            "a slow replica of two: time that the other waits for gradients, difference",
+            "<= 2.0",
+            "points",
+            DOCUMENT,
+            REPLICAS,
+            derived(worst_share),
         ),
         *engine_rows("deepspeed"),
         *engine_rows("megatron"),

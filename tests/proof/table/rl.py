@@ -101,6 +101,14 @@ TOPIC = Topic(
                 ("connector", "a slow connector (1.83 s of 1.80)", 2),
             )
         ),
+        Row(
+            "rl-verl-messages",
+            "messages of a job of verl with a queue whose sender is known",
+            ">= 99.3",
+            "%",
+            DOCUMENT,
+            VERL_JOB,
+        ),
         Row("rl-phase", "a mark of a phase", "<= 2.4", "us", DOCUMENT, HOOKS, number(r"^a phase: ([\d.]+) us")),
         Row(
             "rl-trajectory",
