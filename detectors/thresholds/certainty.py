@@ -5,29 +5,23 @@ CHANCE = 0.001
 
 Why: A report looks at dozens of series: at 5 %, most reports would err.
 
-- `trend`
+- `cost_trend`
 """
-USUAL_PAUSES = 0.9
-"""Quantile of the pauses between calls that lies among those in which ranks compute.
-
-Why: A choice: pauses in which ranks compute are the longest.
-
-- `between_messages`: quantile of the pauses between calls that lies among those in which ranks compute
-- `message_groups`: quantile of the pauses on a channel that is the usual one
-"""
-PREDICTED_RANGE = 0.9
-"""Probability that lies between the ends of a predicted range.
+USUAL_RANGE = 0.9
+"""Part of a distribution, as a probability, that its usual values cover.
 
 Why: The usual level of a prediction interval.
 
-- `models`
+- `between_messages`: quantile of the pauses between calls that lies among those in which ranks compute
+- `message_groups`: quantile of the pauses on a channel that is the usual one
+- `models`: probability that lies between the ends of a predicted range
 """
 CORRELATED = 0.95
 """Correlation of neighbours in a series that is assumed at most.
 
 Why: How long a series keeps is not known better.
 
-- `trend`
+- `cost_trend`
 """
 ASSUMED_WEIGHT = 2.0
 """Measurements that an assumed noise counts for, next to those of the runs.
@@ -73,14 +67,14 @@ DECIDED = 6.0
 
 Why: "Strong" evidence (Kass, Raftery 1995).
 
-- `trend`
+- `cost_trend`
 """
 DECISIVE = 10.0
 """By how much the criterion of one level must exceed that of a change.
 
 Why: "Very strong" evidence (Kass, Raftery 1995).
 
-- `trend`
+- `cost_trend`
 """
 OTHERS_COST = 1.0
 """What the model ``b (p - 1)`` costs: something is done for every other rank, or waited for.

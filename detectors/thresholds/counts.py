@@ -33,11 +33,11 @@ SHOWS_THE_NOISE = 5
 
 Why: The mean of fewer is moved by one that stands out.
 
+- `cost_trend`: values that a level has at least, and a twelfth of all: fewer are single steps that stand out
 - `disturbed`: runs from which one of them can be taken for a disturbed one
 - `models`: measurements from which one of them may be taken for an outlier
 - `significance`: instances from which the noise of a place can be estimated
 - `task_farms`: pieces from which a rank is one of a pool
-- `trend`: values that a level has at least, and a twelfth of all: fewer are single steps that stand out
 - `uneven_tasks`: pieces between the same two calls from which one knows what is ordinary, and large ones that are no
   accident
 """
@@ -84,12 +84,12 @@ PARTS_OF_A_SERIES = 12
 
 Why: Shorter levels in long series are found by chance.
 
-- `trend`
+- `cost_trend`
 """
 FEWEST_STEPS = 20
 """Steps from which on a change can be separated from chance.
 
 Why: Of fewer, a busy machine makes what looks like one (`tests/benchmarks/trend_alarms.py`).
 
-- `trend`
+- `cost_trend`
 """

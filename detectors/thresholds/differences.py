@@ -26,8 +26,8 @@ UNCHANGED = 0.02
 
 Why: A choice: runs seldom repeat better.
 
+- `cost_trend`: part of the usual cost up to which deviations say nothing
 - `diff`: part of a place's own seconds below which a change is none
-- `trend`: part of the usual cost up to which deviations say nothing
 """
 NOISE_OF_A_RUN = 0.03
 """Relative noise of a whole run, as long as nothing better is known.
@@ -97,9 +97,9 @@ STANDS_OUT = 0.3
 
 Why: More than like work differs on shared cores (ORDINARY).
 
+- `cost_trend`: part of the smaller cost that a change must be to be worth a word, as that by which a step stands out
+  from others
 - `significance`: part of the ordinary stretch by which a lateness must exceed it where nothing repeats
-- `trend`: part of the smaller cost that a change must be to be worth a word, as that by which a step stands out from
-  others
 """
 UNEXPLAINED_NOISE = 0.3
 """Relative noise of lateness that nothing explains, of which it is unknown whether it comes again.

@@ -14,7 +14,7 @@ AS_MUCH = 0.9
 Why: A choice: amounts are better known than lengths.
 
 - `findings`: part of what the last of those makes from which another one makes as much
-- `module_comparison`: of the others' speed, below which the same work is slow
+- `modules`: of the others' speed, below which the same work is slow
 """
 SAME_SIZE = 1.02
 """Factor up to which two sizes, or numbers, are the same.
@@ -50,7 +50,7 @@ Why: A choice: what is larger by less explains little.
 
 - `findings.inside`: times as many elements as on other ranks, from which the report says that a module's input is
   larger
-- `module_comparison`: times as many operators, or as much work, as on other ranks, from which a module has more
+- `modules`: times as many operators, or as much work, as on other ranks, from which a module has more
 """
 HELD_UP = 1.2
 """Factor from which a microbatch took longer than usual: it was held up.

@@ -6,8 +6,15 @@ SHOWN_IN_BRIEF = 3
 
 Why: They fit on one line.
 
-- `module_comparison`: operators that only these ranks run which are named
+- `modules`: operators that only these ranks run which are named
 - `slow_steps`: steps, the longest, of which the report says what made them slow
+"""
+SHOWN_OPERATORS = 4
+"""Operators that are named for a finding.
+
+Why: They fit on one line.
+
+- `operators`
 """
 NAMED = 5
 """Things that are named one by one.
@@ -15,7 +22,7 @@ NAMED = 5
 Why: More are a number.
 
 - `findings`: trajectories that are named at most
-- `told`: steps that are named one by one, if nearly all is lost in them
+- `steps`: steps that are named one by one, if nearly all is lost in them
 """
 MOST_FINDINGS = 10
 """Findings that are reported.
@@ -44,7 +51,7 @@ DRAWN = 120
 
 Why: A chart is not wider.
 
-- `step_costs`
+- `trend`
 """
 STAGES_PER_RANK = 4
 """Stages a rank that are looked for in hand-written pipelines.
@@ -115,7 +122,7 @@ VALUES_OF_A_SERIES = 240
 
 Why: Of more steps, neighbours are one value, their mean: the pairs grow with the square.
 
-- `trend`: values that are looked at, pair by pair; of more steps, neighbours are one value, their mean
+- `cost_trend`: values that are looked at, pair by pair; of more steps, neighbours are one value, their mean
 """
 RANKS_AT_ONCE = 256
 """Ranks whose columns are worked on at once.

@@ -175,6 +175,7 @@ SHARE_OF_ITS_OWN = 0.25
 Why: A choice: at most four can have one.
 
 - `candidates`: part of a cause's blame that one of its entries must have to stand alone
+- `cost_trend`: part of the whole slope that each half must have: what rises at the beginning alone does not go on
 - `late_devices`: part of what is lost that a child of a vertex must have to be followed; and of what the worst rank
   costs at a place, that another must cost there to be named with it
 - `library_calls`: part of a function's blame on a rank that lets a line or loop of it stand alone
@@ -187,7 +188,6 @@ Why: A choice: at most four can have one.
 - `named_place`: part of the blame that a line or loop must hold for the walk to go on
 - `roofline`: part of what a small operator takes, up to which its least time does not count
 - `run`: part of the recorded time that calls take by themselves, from which the report says where ranks share cores
-- `trend`: part of the whole slope that each half must have: what rises at the beginning alone does not go on
 - `uneven_tasks`: part of the large pieces that are waited for that must be larger than those of who waits
 """
 IN_PART = 0.3
@@ -207,7 +207,7 @@ WARM_UP = 1 / 3
 
 Why: A choice: what takes longer is not a start.
 
-- `trend`
+- `cost_trend`
 """
 MAJORITY = 0.5
 """Part of a whole from which something decides for the whole.
@@ -222,6 +222,7 @@ Why: Nothing else can be as much.
   there
 - `contention`: part of a finding that ranks must be late with on average, to lack a core for more than a turn now and
   then
+- `cost_trend`: part of the mean cost of a step above which a step pays
 - `culprits`: part of the way from the mean load to the largest, from which a rank is one of the heavy ones; part of
   what the worst has, from which another is as bad
 - `description`: part of a cause that helpers of ranks do, from which it is these that ranks wait for
@@ -240,7 +241,7 @@ Why: Nothing else can be as much.
 - `masked`: part of what is done at a place from which it is rest until another thread is done
 - `messages`: part of the differences between actions that should be equal, of which a more complicated order has to
   leave less; part of all steps from which a number of microbatches is the usual one
-- `module_comparison`: part of what a module takes longer that must lie between operators to say so
+- `modules`: part of what a module takes longer that must lie between operators to say so
 - `more_work`: part of what is lost that one reason must be behind to be named
 - `named_line`: part of the excess in a function that decides where all of it goes; part of the time in a function that
   lies in the same parts of it here as elsewhere, if it always does the same
@@ -256,7 +257,6 @@ Why: Nothing else can be as much.
   compared from there on: more would explain most of the wait
 - `task_farms`: part of what the rank that hands out works before a call that others may work before the same: where all
   of it is in one call of a library's, its work is before the same calls
-- `trend`: part of the mean cost of a step above which a step pays
 - `uneven_tasks`: part of a joined cause that its largest entry must hold to be its place
 - `wait_states`: part of its stay within which a member must leave once another has come, to have waited for it
 - `work_lines`: part of what a process does more than others that must lie at a line, for it to be the place
@@ -320,10 +320,10 @@ Why: What is left is minor (MINOR).
 
 - `alone`: part of a cause that a part of the program must hold to stand for it
 - `bounds`: of the bound: from here on a single layer decides it
+- `cost_trend`: part of the steps which are nearly all; and of the pairs of a step before a jump and one after it, that
+  must differ as the levels do: else some steps do
+- `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
-- `told`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
-- `trend`: part of the steps which are nearly all; and of the pairs of a step before a jump and one after it, that must
-  differ as the levels do: else some steps do
 """
 AWAITED = 0.95
 """Part of the trajectories that is awaited where the rest is carried into the next step.

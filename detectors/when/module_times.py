@@ -11,6 +11,7 @@ from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.evidence import ModuleTime
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
+from scalana.detectors.section_name import SectionName
 from scalana.detectors.thresholds.factors import COMPARABLE
 from scalana.detectors.thresholds.shares import CLEAR_MAJORITY, IN_PART
 from scalana.detectors.when.modules_on_device import (
@@ -370,3 +371,7 @@ def _compared(finding: Finding, times: ModuleTimes, module: int, way: int) -> Mo
         mine, theirs = float(elements[here].mean()), float(np.nanmedian(elements[others]))
         time = replace(time, elements_here=mine, elements_others=theirs)
     return time
+
+
+MODULES: SectionName[ModuleTimes] = SectionName("modules")
+"""Where modules were timed."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.section_name import SectionName
 from scalana.detectors.thresholds.seconds import TINY_S
 from scalana.detectors.thresholds.shares import SHARE_OF_ITS_OWN
 from scalana.detectors.when.module_work import ModuleWork
@@ -116,3 +117,7 @@ def _kinds(work: ModuleWork, ceilings: Mapping[int, Ceilings]) -> tuple[FloatArr
             compute[row, kind] = count / ceiling.peak(dtype, has_usual) if count else 0.0
             memory[row, kind] = size / ceiling.bytes_per_s(size)
     return compute, memory
+
+
+ROOFLINE: SectionName[Roofline] = SectionName("roofline")
+"""The same beside what the machine can do, where that was measured."""

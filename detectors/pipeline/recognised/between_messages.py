@@ -18,7 +18,7 @@ import numpy as np
 from scalana.detectors.pipeline.measured.reductions import within_s
 from scalana.detectors.pipeline.measured.replayable import ActionRows, Between
 from scalana.detectors.pipeline.model.actions import Kind
-from scalana.detectors.thresholds.certainty import USUAL_PAUSES
+from scalana.detectors.thresholds.certainty import USUAL_RANGE
 from scalana.detectors.thresholds.factors import BACKWARD_PER_FORWARD
 from scalana.detectors.thresholds.seconds import NO_WORK_S
 from scalana.detectors.thresholds.shares import NEXT_TO_NOTHING
@@ -275,7 +275,7 @@ class _Rank:
     def _at_once_s(self) -> float:
         """Own work between two messages that is none: where a rank asks for several at a time, nothing lies between."""
         work_s = self.events.begin_s[1:] - self.events.end_s[:-1]
-        return min(NO_WORK_S, NEXT_TO_NOTHING * float(np.quantile(work_s, USUAL_PAUSES))) if len(work_s) else 0.0
+        return min(NO_WORK_S, NEXT_TO_NOTHING * float(np.quantile(work_s, USUAL_RANGE))) if len(work_s) else 0.0
 
     def _cut(self, stretch: _Stretch, opened: bool = False, closed: bool = False) -> Iterator[_Stretch]:
         """Cut a stretch at what lies between two steps, or between two actions at data that is loaded; its open ends

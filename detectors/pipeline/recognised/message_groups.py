@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from scalana.detectors.pipeline.recognised.recorded_messages import Messages
-from scalana.detectors.thresholds.certainty import USUAL_PAUSES
+from scalana.detectors.thresholds.certainty import USUAL_RANGE
 from scalana.detectors.thresholds.differences import EVEN
 from scalana.detectors.thresholds.seconds import NO_WORK_S
 from scalana.graphs.arrays.hashing import distinct
@@ -52,7 +52,7 @@ def _begins(rows: Messages, channel: IntArray, alike: bool) -> BoolArray:
         return begins
     pause = np.maximum(rows.sent_s[follows] - rows.passed_s[follows - 1], 0.0)
     limit = np.zeros(int(channel.max()) + 1)
-    number, usual = quantile_by_key(channel[follows], pause, USUAL_PAUSES)
+    number, usual = quantile_by_key(channel[follows], pause, USUAL_RANGE)
     limit[number] = np.minimum(NO_WORK_S, EVEN * usual)
     call = _calls(rows)
     before, after = call[follows - 1], call[follows]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.thresholds.certainty import ASSUMED_WEIGHT, DIVIDED_COST, OTHERS_COST, PREDICTED_RANGE
+from scalana.detectors.thresholds.certainty import ASSUMED_WEIGHT, DIVIDED_COST, OTHERS_COST, USUAL_RANGE
 from scalana.detectors.thresholds.counts import SHOWS_THE_NOISE, SHOWS_THE_USUAL
 from scalana.detectors.thresholds.differences import NOISE_OF_A_RUN, ROUNDING
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -98,7 +98,7 @@ class Prediction:
     seconds: float
     low: float
     high: float
-    """The ends of the range that holds the true value with probability :data:`PREDICTED_RANGE`, as far as the family
+    """The ends of the range that holds the true value with probability :data:`USUAL_RANGE`, as far as the family
     does."""
 
 
@@ -128,7 +128,7 @@ class Fit:
             gradient = _gradient(model, at, len(covariance))[0]
             variance[row] = max(float(gradient @ covariance @ gradient), 0.0)
         sigma = np.sqrt(variance) + 1e-12 * np.abs(mean) + 1e-300
-        tail = (1.0 - PREDICTED_RANGE) / 2.0
+        tail = (1.0 - USUAL_RANGE) / 2.0
         low = _mixture_quantile(mean, sigma, self._weights, tail)
         high = _mixture_quantile(mean, sigma, self._weights, 1.0 - tail)
         best = float(self.model(at)[0])

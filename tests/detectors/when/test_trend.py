@@ -10,7 +10,7 @@ import pytest
 
 from scalana.detectors.thresholds.counts import FEWEST_STEPS
 from scalana.detectors.thresholds.limits import VALUES_OF_A_SERIES
-from scalana.detectors.when.trend import Shape, Trend, by_chance, independent, line, trend_of
+from scalana.detectors.when.cost_trend import Shape, Trend, by_chance, independent, line, trend_of
 
 SEEDS = 60
 COUNTS = (20, 60, 120)
