@@ -19,6 +19,8 @@ from scalana.detectors.delays.summing import InCalls, sum_intervals
 from scalana.detectors.delays.sync_intervals import SyncIntervals, find_sync_intervals
 from scalana.detectors.delays.targets import Numbering
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.thresholds.limits import FLOW_STEPS
+from scalana.detectors.thresholds.shares import EXPLAINED
 from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.hashing import distinct
 from scalana.graphs.arrays.segments import weighted_count
@@ -26,11 +28,6 @@ from scalana.graphs.arrays.shards import each, portions_of
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import own_first
 from scalana.graphs.timeline import Timeline
-
-EXPLAINED = 0.8
-"""Share of a wait that the excess must explain, before it is taken for the whole cause."""
-LARGEST_FLOW_STEPS = 10_000
-"""Hops after which what is still handed on (a circle of waits) is left unresolved."""
 
 
 @dataclass(slots=True)
@@ -128,7 +125,7 @@ def propagate(wait_s: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArra
     flow = wait_s.copy()
     moving = wait_s.copy()
     enough = 1e-12 * max(float(wait_s.sum()), 1e-300)
-    for _ in range(LARGEST_FLOW_STEPS):
+    for _ in range(FLOW_STEPS):
         moving = weighted_count(shares.handed_to, moving[shares.handed_from] * shares.handed_share, count)
         if moving.sum() <= enough:
             return flow, np.zeros(count)
