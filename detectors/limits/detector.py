@@ -18,6 +18,9 @@ from scalana.detectors.reconcile import Extent, Verdict
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.leaf import leaf_below
 from scalana.detectors.rollup.named_place import CodeLocation, named_places
+from scalana.detectors.thresholds.differences import DEAD_BAND
+from scalana.detectors.thresholds.factors import COMPARABLE
+from scalana.detectors.thresholds.shares import MAJORITY, MINOR, WORTH_IF_ONCE
 from scalana.detectors.whatif.replay import Change
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -25,14 +28,6 @@ from scalana.graphs.metrics import burst_locations
 from scalana.graphs.steps.window import gap_edges
 
 KIND = "input-bound"
-SHARED = 0.1
-"""Part of a step that every rank waits for data, from which that is a cause which all share."""
-BY_WORKERS = 0.5
-"""Part of the waiting in which workers must be seen to work on batches, for it to be their work that ranks wait for."""
-SHORTER = 0.05
-"""Part of a step that a change must save to be one."""
-UNEQUAL = 1.5
-"""Times the median of the ranks that one may wait for data without being late for a reason of its own."""
 WORKERS = (1, 2, 4, 8)
 """Numbers of workers that are predicted for."""
 
@@ -48,15 +43,15 @@ class Limits:
         if facts.steps is None:
             return Outcome()
         waits = data_waits(facts.ppg.spans, facts.steps, facts.timeline.ranks)
-        if waits is None or float((waits.wait_s / np.maximum(waits.step_s, 1e-300)).min()) < SHARED:
+        if waits is None or float((waits.wait_s / np.maximum(waits.step_s, 1e-300)).min()) < MINOR:
             return Outcome()
         activities, seconds = _work(waits, facts)
         helped_s = float(seconds[facts.timeline.activities.helper[activities]].sum())
-        if int(waits.workers.max()) > 0 and helped_s < BY_WORKERS * float(seconds.sum()):
+        if int(waits.workers.max()) > 0 and helped_s < MAJORITY * float(seconds.sum()):
             return Outcome()  # not for batches that are made, but for their way here, or for a core
         finding = _finding(waits, activities, seconds, facts)
         extent = Extent(tuple(finding.ranks), activities, np.zeros(0, np.int64))
-        alike = float(waits.wait_s.max()) <= UNEQUAL * float(np.median(waits.wait_s))
+        alike = float(waits.wait_s.max()) <= COMPARABLE * float(np.median(waits.wait_s))
         return Outcome([Verdict(finding, extent)], [extent] if alike else [])
 
 
@@ -74,9 +69,9 @@ def _finding(waits: DataWaits, activities: IntArray, seconds: FloatArray, facts:
         for workers in WORKERS
         if workers > int(waits.workers.max())
     }
-    worth = {workers: saving_s for workers, saving_s in saved.items() if saving_s >= SHORTER * step_s}
+    worth = {workers: saving_s for workers, saving_s in saved.items() if saving_s >= WORTH_IF_ONCE * step_s}
     best_s = max(worth.values(), default=0.0)
-    enough = [workers for workers, saving_s in worth.items() if saving_s >= 0.95 * best_s]
+    enough = [workers for workers, saving_s in worth.items() if saving_s >= (1.0 - DEAD_BAND) * best_s]
     told = {workers: step_s - saving_s for workers, saving_s in worth.items() if workers <= enough[0]} if worth else {}
     bound = InputBound(step_s, float(np.median(waits.wait_s)), list(told), list(told.values()))
     return Finding(
@@ -97,7 +92,7 @@ def _finding(waits: DataWaits, activities: IntArray, seconds: FloatArray, facts:
             leaf=leaf_below(place, work, facts.timeline, psg),
             callers=callers(place.vertex, psg),
         ),
-        advice=advise(loading, bound, cores),
+        advice=advise(bound, cores),
     )
 
 

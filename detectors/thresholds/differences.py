@@ -46,6 +46,7 @@ Why: Clocks, caches and frequencies make ranks with equal work differ by some pe
 - `attribution`: part of all rank-time: less waiting than this has no root worth naming
 - `late_ranks`: part of all recorded rank-seconds below which a candidate is not looked at, if it is not steady and
   alone
+- `limits.detector`: part of what the best number of workers saves, by which fewer may save less
 - `scaling.detector`: part of a place's own seconds below which its loss is none
 - `significance`: differences below this part of the stretch are no finding
 """

@@ -95,6 +95,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `culprit_findings`: part of a step that another schedule must save
 - `culprits`: part of a step from which a cause is worth a finding
 - `late_ranks`: for what happened too rarely for its noise to be known
+- `limits.detector`: part of a step that more workers must save
 - `replicas`: part of a step that a replica, or its cause, must cost the others
 """
 CORES_SHARED = 0.05
@@ -135,6 +136,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `diff`: part of the time of either run at places of both, below which they are suspected to be of different programs
 - `findings`: part of the time that a process is at a line, up to which others are hardly there
 - `join_waits`: part of a burst within which it must end when the other thread is done
+- `limits.detector`: part of a step that every rank waits for data, from which it is a cause that all share
 - `named_line`: part of the time in the calls with excess that those without must take, to show that these have none
 - `recorded_messages`: part of all messages from which on they show how a program sends
 - `roles`: part of the CPU seconds of those that are waited for, below which those that wait have no work of their own;
@@ -237,6 +239,7 @@ Why: Nothing else can be as much.
 - `late_ranks.detector`: part of what is worth a finding that one half of a module must cost
 - `leaf`: part of a cause that must lie in one function to be its leaf
 - `library_calls`: part of a loop's blame on a rank that makes one line of it the place
+- `limits.detector`: part of the waiting for data in which workers must be seen to work on batches
 - `lines`: part of an excess that must be left when all lines of a place are added up, for it to be one
 - `masked`: part of what is done at a place from which it is rest until another thread is done
 - `messages`: part of the differences between actions that should be equal, of which a more complicated order has to
