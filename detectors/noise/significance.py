@@ -1,4 +1,4 @@
-"""Telling causes from noise: dead band, persistence, and outliers against the run's own variation."""
+"""FindingMaker causes from noise: dead band, persistence, and outliers against the run's own variation."""
 
 from __future__ import annotations
 
