@@ -3,7 +3,7 @@
 # /// scalana
 # launch = "torchrun --standalone --nproc-per-node 4"
 # ranks = 4
-# planted = "Python collects 600,000 objects in every fifth step or so, on each rank in another one"
+# planted = "Python collects 240,000 objects in every fifth step or so, on each rank in another one"
 # symptom = "all_reduce on the other three ranks; no line of the program takes longer on one rank than on another"
 # measured = "collection seconds"
 # ///
@@ -19,9 +19,9 @@ import torch
 import torch.distributed as dist
 
 STEPS = 48
-NODES = 600_000
+NODES = 240_000
 """Kept by each rank."""
-NEW = 32_000
+NEW = 12_000
 """Made in each step, in place of the oldest: a full collection comes when a fourth of all are new."""
 EVERY = 5
 """Steps from one collection to the next, with ``--fix``."""
