@@ -222,7 +222,7 @@ class Collecting(Flat):
     aligned_saving_s: float
     """Seconds by which the run is shorter with as many collections in the same steps on all ranks."""
     frozen_saving_s: float
-    """The same if nothing that the set-up makes is collected: no collection of the old generation takes time: a bound."""
+    """The same without collections of the old generation: a bound for what ``gc.freeze`` saves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 # /// scalana
 # launch = "torchrun --standalone --nproc-per-node 4"
 # ranks = 4
-# planted = "Python collects 240,000 objects in every fifth step or so, on each rank in another one"
+# planted = "Python collects 360,000 objects in every fifth step or so, on each rank in another one"
 # symptom = "all_reduce on the other three ranks; no line of the program takes longer on one rank than on another"
 # measured = "collection seconds"
 # ///
@@ -19,9 +19,9 @@ import torch
 import torch.distributed as dist
 
 STEPS = 48
-NODES = 240_000
+NODES = 360_000
 """Kept by each rank."""
-NEW = 12_000
+NEW = 18_000
 """Made in each step, in place of the oldest: a full collection comes when a fourth of all are new."""
 EVERY = 5
 """Steps from one collection to the next, with ``--fix``."""
@@ -66,7 +66,7 @@ def main() -> None:
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    rank, size = dist.get_rank(), dist.get_world_size()
+    rank = dist.get_rank()
     features = torch.ones(256, 256)
     graphs = deque((read_graph(NEW) for _ in range(NODES // NEW)), maxlen=NODES // NEW)
     gc.collect()

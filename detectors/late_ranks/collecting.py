@@ -56,10 +56,12 @@ def _named(finding: Finding, rows: IntArray, spans: Spans, frozen_s: float, alig
 
 @dataclass(frozen=True, slots=True)
 class _CollectionTime:
-    """Collections of the old generation after start-up."""
+    """Collections after start-up."""
 
     removed_s: FloatArray
     """Own work of every burst that they are ``[bursts]``."""
+    removed_old_s: FloatArray
+    """The same of the old generation alone ``[bursts]``."""
     busy_s: FloatArray
     """Of each rank, without waiting for a core ``[ranks]``."""
     cpu_s: FloatArray
@@ -77,18 +79,21 @@ class _CollectionTime:
         kept = start_s[own.burst[there]] >= begins_s[rank]
         there, rank = there[kept], rank[kept]
         part = _old_part(rows, facts.ppg.spans, timeline.ranks)[rank]
-        seconds = own.seconds[there] * part
+        seconds = own.seconds[there]
         return cls(
             np.bincount(own.burst[there], seconds, len(location)),
-            np.bincount(rank, seconds - own.core_wait_s[there] * part, timeline.ranks),
-            np.bincount(rank, own.cpu_s[there] * part, timeline.ranks),
+            np.bincount(own.burst[there], seconds * part, len(location)),
+            np.bincount(rank, seconds - own.core_wait_s[there], timeline.ranks),
+            np.bincount(rank, own.cpu_s[there], timeline.ranks),
         )
 
     def savings_s(self, facts: Facts) -> tuple[float, float]:
-        """Seconds by which the run is shorter without them, and with as many in the same steps on all ranks."""
-        measured_s, (end_s,) = facts.replay.run_ends_s([Change.of(self.removed_s)])
-        frozen_s = max(0.0, measured_s - end_s)
-        return frozen_s, max(0.0, frozen_s - self._together_s(facts.run, facts.timeline))
+        """Seconds by which the run is shorter without those of the old generation; and with as many as there are, but
+        in the same steps on all ranks."""
+        changes = [Change.of(self.removed_old_s), Change.of(self.removed_s)]
+        measured_s, (frozen_end_s, end_s) = facts.replay.run_ends_s(changes)
+        aligned_s = measured_s - end_s - self._together_s(facts.run, facts.timeline)
+        return max(0.0, measured_s - frozen_end_s), max(0.0, aligned_s)
 
     def _together_s(self, run: RunInfo, timeline: Timeline) -> float:
         """How long ranks collect if they all do at once: as long as the slowest; on shared cores, longer."""

@@ -117,7 +117,9 @@ def frozen(finding: Finding) -> str:
     if known.frozen_saving_s <= 0.0:
         return longest
     saved = names.seconds(known.frozen_saving_s)
-    return f"{longest} Without collections of the oldest generation (gc.freeze) the run would be at most {saved} shorter."
+    return (
+        f"{longest} Without collections of the oldest generation (gc.freeze) the run would be at most {saved} shorter."
+    )
 
 
 def asking(finding: Finding) -> str:
