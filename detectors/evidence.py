@@ -216,7 +216,7 @@ class Collecting(Flat):
     """Collections of garbage by a rank of the finding, on average."""
 
     collections: float
-    """After start-up, of at least 100 us."""
+    """After start-up, of at least 1 ms."""
     collection_s: float
     longest_collection_s: float
     aligned_saving_s: float

@@ -1,7 +1,7 @@
 """Record the runs of Python's garbage collector, as spans of the type ``collection``.
 
 The callback is one of C (``_core/module/collections.c``), which costs nothing while nothing is collected. Runs of less
-than 100 us are counted only: the meta entry ``collections`` has the number of all runs, their ns, and both again for
+than 1 ms are counted only: the meta entry ``collections`` has the number of all runs, their ns, and both again for
 those that are spans.
 """
 

@@ -14,14 +14,12 @@ from scalana.detectors.whatif.replay import Change
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.samples.collected import collector_vertex
+from scalana.graphs.samples.collected import OLDEST, collector_vertex
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.timeline import Timeline
 
 KIND = "garbage-collection"
-OLD = 2
-"""The generation that holds what stays: ``gc.freeze`` empties it."""
 
 
 def name_collections(findings: list[Finding], facts: Facts) -> list[Finding]:
@@ -80,11 +78,15 @@ class _CollectionTime:
         there, rank = there[kept], rank[kept]
         part = _old_part(rows, facts.ppg.spans, timeline.ranks)[rank]
         seconds = own.seconds[there]
+
+        def summed(of: IntArray, values: FloatArray, count: int) -> FloatArray:
+            return np.asarray(np.bincount(of, values, count), np.float64)
+
         return cls(
-            np.bincount(own.burst[there], seconds, len(location)),
-            np.bincount(own.burst[there], seconds * part, len(location)),
-            np.bincount(rank, seconds - own.core_wait_s[there], timeline.ranks),
-            np.bincount(rank, own.cpu_s[there], timeline.ranks),
+            summed(own.burst[there], seconds, len(location)),
+            summed(own.burst[there], seconds * part, len(location)),
+            summed(rank, seconds - own.core_wait_s[there], timeline.ranks),
+            summed(rank, own.cpu_s[there], timeline.ranks),
         )
 
     def savings_s(self, facts: Facts) -> tuple[float, float]:
@@ -129,6 +131,6 @@ def _collections(facts: Facts) -> IntArray:
 def _old_part(rows: IntArray, spans: Spans, ranks: int) -> FloatArray:
     """Part of some collections of each rank that are of the old generation ``[ranks]``."""
     rank, lasted_s = spans.rank[rows], spans.end_s(rows) - spans.start_s(rows)
-    old = spans.integers("generation")[rows] >= OLD
+    old = spans.integers("generation")[rows] >= OLDEST
     every = np.bincount(rank, lasted_s, ranks)
     return np.bincount(rank[old], lasted_s[old], ranks) / np.maximum(every, 1e-300)

@@ -18,6 +18,8 @@ FILE = "<garbage collection>"
 """Stands for it where a file is expected."""
 ON_PURPOSE = "gc.collect("
 """In a line that collects by itself: that is where to change something."""
+OLDEST = 2
+"""The generation of what stays, as Python numbers it: ``gc.freeze`` empties it."""
 _CODE = Code(COLLECTOR, FILE, 0, 0, b"")
 
 

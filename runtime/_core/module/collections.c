@@ -20,8 +20,8 @@
 #include "recorder/spans.h"
 #include "threads/notes.h"
 
-/* Shorter collections are counted and not written: less than a fiftieth of the time between two samples. */
-#define SHORTEST_NS UINT64_C(100000)
+/* Shorter collections are counted and not written: less than a fifth of the time between two samples. */
+#define SHORTEST_NS UINT64_C(1000000)
 /* The totals are written no more often, and at the end of a recording. */
 #define TOTALS_EVERY_NS UINT64_C(1000000000)
 /* A callback that is removed comes back unless it came back this short a time ago: a program that removes callbacks
