@@ -12,6 +12,7 @@ import numpy as np
 
 from scalana.detectors.delays.classes import Groups, Runs, group_waits
 from scalana.detectors.delays.contexts import ALONE
+from scalana.detectors.delays.delay_costs import Shares, propagate
 from scalana.detectors.delays.forks import carried_in
 from scalana.detectors.delays.join_waits import work_by_target
 from scalana.detectors.delays.splitting import split_comparisons
@@ -29,22 +30,6 @@ from scalana.graphs.timeline import Timeline
 
 EXPLAINED = 0.8
 """Share of a wait that the excess must explain, before it is taken for the whole cause."""
-LARGEST_FLOW_STEPS = 10_000
-"""Hops after which what is still handed on (a circle of waits) is left unresolved."""
-
-
-@dataclass(slots=True)
-class Shares:
-    """How each wait group is split. Per group the shares of both tables add up to 1."""
-
-    group: IntArray
-    target: IntArray
-    """Where the culprit's work made the wait; see :class:`Numbering` ``[rows]``."""
-    share: FloatArray
-    handed_from: IntArray
-    handed_to: IntArray
-    """Wait groups of the culprit to which a share is handed on ``[hand-overs]``."""
-    handed_share: FloatArray
 
 
 @dataclass(slots=True)
@@ -111,24 +96,6 @@ def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -
         row_of_burst=row_of_burst,
         work=work,
     )
-
-
-def propagate(wait_s: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArray]:
-    """Hand the waits on until they rest.
-
-    Returns the seconds that passed through each group, and those that were still under way when it was stopped.
-    """
-    count = len(wait_s)
-    flow = wait_s.copy()
-    moving = wait_s.copy()
-    enough = 1e-12 * max(float(wait_s.sum()), 1e-300)
-    for _ in range(LARGEST_FLOW_STEPS):
-        moving = weighted_count(shares.handed_to, moving[shares.handed_from] * shares.handed_share, count)
-        if moving.sum() <= enough:
-            return flow, np.zeros(count)
-        flow += moving
-    flow -= moving
-    return flow, moving
 
 
 def split(
