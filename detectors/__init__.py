@@ -6,16 +6,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
+    from scalana.detectors.facts import Outside
     from scalana.graphs.ppg import PPG
     from scalana.graphs.steps.steps import Steps
 
 
-def analyze(ppg: PPG, steps: Steps | None = None) -> Analysis:
+def analyze(
+    ppg: PPG,
+    steps: Steps | None = None,
+    outside: Outside | None = None,
+    window: tuple[int, int] | None = None,
+) -> Analysis:
     """Return the findings of all detectors, the largest loss first, and where the time went.
 
     Fills the metric ``wait_s`` of ``ppg``. ``steps`` are those of the run, where they are known; else they are looked
-    for.
+    for. ``outside`` gives models and what machines can do. ``window`` is the first and the last step, where ``ppg`` is
+    of these alone.
     """
     from scalana.detectors.run import analyze as run_detectors
 
-    return run_detectors(ppg, steps)
+    return run_detectors(ppg, steps, outside, window)

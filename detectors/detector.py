@@ -7,14 +7,14 @@ from typing import Protocol
 
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import Kind
-from scalana.detectors.reconcile import Extent, Told
+from scalana.detectors.reconcile import Extent, Verdict
 
 
 @dataclass(slots=True)
 class Outcome:
     """What a detector found."""
 
-    told: list[Told] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
     explained: list[Extent] = field(default_factory=list)
     """What of the run is explained even where it gives no finding: a schedule's own bubble is no one's fault."""
     waiting_s: float = 0.0

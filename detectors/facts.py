@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from scalana.detectors.delays.blame import BlameTable, blame
@@ -14,15 +16,24 @@ from scalana.detectors.delays.wait_states import (
     find_waits,
     unwritten_waits,
 )
+from scalana.detectors.finding import Finding
 from scalana.detectors.noise.task_farms import TaskFarm, find_task_farms
 from scalana.detectors.whatif.call_pools import CallPool, find_call_pools
 from scalana.detectors.whatif.replay import Replay, prepare
+from scalana.detectors.when.burst_work import BurstWork
 from scalana.detectors.when.module_times import ModuleTimes, module_times
+from scalana.detectors.when.module_work import ModuleWork, module_work
+from scalana.detectors.when.region_times import Named, RegionTime, region_times
+from scalana.detectors.when.roofline import Ceilings
+from scalana.detectors.when.steady import Steady, steady_state
 from scalana.detectors.when.step_marks import steps_of
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.actions import Pipeline, find_pipelines
+from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps
+from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
@@ -38,13 +49,41 @@ class Need(enum.Enum):
     DEVICE = "work on a device"
 
 
+def _no_models(ppg: PPG) -> PPG | None:
+    del ppg
+    return None
+
+
+def _no_ceilings(ppg: PPG) -> Mapping[int, Ceilings]:
+    del ppg
+    return {}
+
+
+def _no_findings(ppg: PPG) -> list[Finding]:
+    del ppg
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Where facts are from that do not follow from the record alone."""
+
+    models: Callable[[PPG], PPG | None] = _no_models
+    """Gives a graph with the models of its run in it; None where there are none."""
+    ceilings: Callable[[PPG], Mapping[int, Ceilings]] = _no_ceilings
+    """Gives what the machines of a run can do, by rank."""
+    findings_of: Callable[[PPG], list[Finding]] = _no_findings
+    """Gives what is found in a part of a run, analysed by itself."""
+
+
 class Facts:
     """One run, and what follows from its record alone."""
 
-    def __init__(self, ppg: PPG, steps: Steps | None = None) -> None:
-        """``steps`` are those of the run, if they are known already."""
+    def __init__(self, ppg: PPG, steps: Steps | None = None, outside: Outside | None = None) -> None:
+        """``steps`` are those of the run, if they are known already; ``outside`` gives what this room cannot know."""
         self.ppg = ppg
         self._steps = steps
+        self._outside = outside if outside is not None else Outside()
 
     @property
     def timeline(self) -> Timeline:
@@ -87,6 +126,57 @@ class Facts:
         """Number of the first step of the steady state, 0 where none is known."""
         steps = self.steps
         return int(steps.number[steps.warm_up]) if steps is not None and steps.warm_up < len(steps) else 0
+
+    @cached_property
+    def steady_periods(self) -> Periods | None:
+        """When ranks were in steps of the steady state; None where the run has none."""
+        return self.steps.steady_periods() if self.steps is not None else None
+
+    @cached_property
+    def modelled(self) -> PPG:
+        """The graph with the models of its run in it; the same one where there are none."""
+        grown = self._outside.models(self.ppg)
+        return grown if grown is not None else self.ppg
+
+    @cached_property
+    def steady(self) -> Steady | None:
+        """The steady state, by the vertices of :attr:`modelled`; None where the run has no steps."""
+        if self.steady_periods is None:
+            return None
+        ppg = self.modelled
+        return steady_state(ppg.timeline, self.waits, self.steady_periods, len(ppg.psg))
+
+    @cached_property
+    def regions(self) -> list[RegionTime]:
+        """The regions that the user named, longest first, those inside each behind it."""
+        return region_times(Named.of(self.ppg.spans), self.timeline, self.waits)
+
+    @cached_property
+    def module_work(self) -> ModuleWork | None:
+        """What its modules computed; None where no operators were counted."""
+        return module_work(self.ppg, self.waits, self.first_steady)
+
+    @cached_property
+    def ceilings(self) -> Mapping[int, Ceilings]:
+        """What the machines of the run can do, by rank, where that was measured."""
+        return self._outside.ceilings(self.ppg)
+
+    def findings_of(self, part: PPG) -> list[Finding]:
+        """What is found in a part of a run, analysed by itself."""
+        return self._outside.findings_of(part)
+
+    @cached_property
+    def _edges(self) -> tuple[FloatArray, FloatArray]:
+        """Begin and end of all bursts."""
+        return gap_edges(self.timeline)
+
+    def work_of(self, finding: Finding) -> BurstWork:
+        """What is worked at the place of a finding of waiting between two calls."""
+        return BurstWork.of(finding, self.blame, self.timeline, self._edges)
+
+    def lasting_work_of(self, finding: Finding) -> BurstWork:
+        """The same in the steady state alone, where most of the finding is lost in it."""
+        return self.work_of(finding).where_lost(finding, self.steady_periods)
 
     @cached_property
     def modules(self) -> ModuleTimes | None:

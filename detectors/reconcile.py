@@ -35,8 +35,8 @@ class Extent:
     """Whether it is what their devices did in these windows, rather than what they did themselves."""
 
 
-@dataclass(slots=True)
-class Told:
+@dataclass(frozen=True, slots=True)
+class Verdict:
     """A finding, and what of the run it speaks of."""
 
     finding: Finding
@@ -94,22 +94,22 @@ def joined(windows_s: FloatArray) -> FloatArray:
     return np.stack((ordered[first, 0], reached[np.append(first[1:], len(ordered)) - 1]), axis=1)
 
 
-def reconciled(outcomes: list[tuple[list[Told], list[Extent]]], timeline: Timeline) -> list[Finding]:
+def reconciled(outcomes: list[tuple[list[Verdict], list[Extent]]], timeline: Timeline) -> list[Finding]:
     """The findings of detectors, those that know more first, without what one of these has explained before.
 
     Args:
-        outcomes: what each detector tells, and what it explains besides.
+        outcomes: the verdicts of each detector, and what it explains besides.
         timeline: of the run.
     """
     findings: list[Finding] = []
     explained: list[Extent] = []
-    for told, besides in outcomes:
-        for each in told:
+    for verdicts, besides in outcomes:
+        for each in verdicts:
             part = covered(each.extent, explained, timeline)
             if part >= MOST:
                 continue
             findings.append(_without_part(each.finding, part) if part > 0.0 else each.finding)
-        explained += [each.extent for each in told] + besides
+        explained += [each.extent for each in verdicts] + besides
     return findings
 
 

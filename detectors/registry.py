@@ -1,7 +1,17 @@
-"""All detectors, those that know more of what they speak of first."""
+"""All detectors, those that know more of what they speak of first, and all annotators."""
 
 from __future__ import annotations
 
+from scalana.detectors.annotate.compiled import InCompiledCode
+from scalana.detectors.annotate.compiling import InCompiling
+from scalana.detectors.annotate.loading import LoadingData
+from scalana.detectors.annotate.modules import InModels
+from scalana.detectors.annotate.operators import CallingOperators
+from scalana.detectors.annotate.regions import Regions
+from scalana.detectors.annotate.servers import WaitingForServers
+from scalana.detectors.annotate.steps import InWhichSteps
+from scalana.detectors.annotate.trend import TrendOfSeries
+from scalana.detectors.annotator import Annotator
 from scalana.detectors.detector import Detector
 from scalana.detectors.device.detector import DeviceWaits
 from scalana.detectors.hang.detector import Hangs
@@ -12,3 +22,16 @@ from scalana.detectors.slow_workers.detector import SlowWorkers
 
 DETECTORS: tuple[Detector, ...] = (Hangs(), Pipelines(), DeviceWaits(), RLStragglers(), SlowWorkers(), LateRanks())
 """Where two speak of the same seconds, the earlier one has the word (:mod:`scalana.detectors.reconcile`)."""
+
+ANNOTATORS: tuple[Annotator, ...] = (
+    Regions(),
+    LoadingData(),
+    TrendOfSeries(),
+    InModels(),
+    InWhichSteps(),
+    InCompiling(),
+    WaitingForServers(),
+    InCompiledCode(),
+    CallingOperators(),
+)
+"""In the order in which they look at findings: a later one sees what earlier ones know."""

@@ -8,24 +8,14 @@ import numpy as np
 
 from scalana.detectors.account import TimeSplit
 from scalana.detectors.analysis import Analysis
+from scalana.detectors.annotator import Annotated
 from scalana.detectors.delays.time_split import split_time
 from scalana.detectors.detector import Outcome
-from scalana.detectors.facts import Facts
+from scalana.detectors.facts import Facts, Outside
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.reconcile import reconciled
-from scalana.detectors.registry import DETECTORS
-from scalana.detectors.when.compiled_lines import compiled_lines, warnings_of, with_compiled
-from scalana.detectors.when.compiling import with_compiling
-from scalana.detectors.when.module_comparison import with_work
-from scalana.detectors.when.module_times import with_modules
-from scalana.detectors.when.module_work import module_work
-from scalana.detectors.when.regions import Named, region_times
-from scalana.detectors.when.servers import with_servers
-from scalana.detectors.when.slow_steps import slow_steps
-from scalana.detectors.when.steady import steady_state
-from scalana.detectors.when.step_costs import with_series
-from scalana.detectors.when.told import with_loading, with_regions, with_steps
+from scalana.detectors.registry import ANNOTATORS, DETECTORS
 from scalana.graphs.metrics import add_calls
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
@@ -40,22 +30,46 @@ SUM_TOLERANCE = 1e-6
 """Relative error that the sum of all blame may have."""
 
 
-def analyze(ppg: PPG, steps: Steps | None = None) -> Analysis:
+def analyze(
+    ppg: PPG,
+    steps: Steps | None = None,
+    outside: Outside | None = None,
+    window: tuple[int, int] | None = None,
+) -> Analysis:
     """See :func:`scalana.detectors.analyze`."""
-    facts = Facts(ppg, steps)
+    facts = Facts(ppg, steps, replace(outside or Outside(), findings_of=_findings_of))
     _fill_waiting(facts)
-    warnings = _warnings(ppg)
     outcomes = _outcomes(facts)
-    findings = _findings(outcomes, ppg.timeline)
-    warnings += _unbalanced(facts)
     time = split_time(ppg.timeline, facts.waits, ppg.run.ranks, ppg.run.seconds)
-    warnings.extend([] if _core_wait_share(ppg.timeline) > CROWDED else _turns_in_calls(ppg, time))
-    time, findings = _with_stuck(sum(outcome.waiting_s for outcome in outcomes), time, findings)
-    sections = {name: part for outcome in outcomes for name, part in outcome.sections.items()}
+    warnings = [*_warnings(ppg), *_unbalanced(facts)]
+    warnings += [] if _core_wait_share(ppg.timeline) > CROWDED else _turns_in_calls(ppg, time)
+    stuck_s = sum(outcome.waiting_s for outcome in outcomes)
+    time, findings = _with_stuck(stuck_s, time, _findings(outcomes, ppg.timeline))
     ordered = sorted(findings, key=lambda finding: (not kind_of(finding.kind).is_fault, -finding.lost_s))
-    analysis = Analysis(ppg, ordered, time, facts.waits, facts.blame, warnings, sections)
-    _tell_when(analysis, facts)
-    return analysis
+    annotated = _annotated(ordered, facts)
+    sections = {name: part for outcome in outcomes for name, part in outcome.sections.items()}
+    return Analysis(
+        facts.modelled,
+        list(annotated.findings),
+        time,
+        facts.waits,
+        facts.blame,
+        [*warnings, *annotated.warnings],
+        {**sections, **annotated.sections},
+        facts.steps,
+        window,
+    )
+
+
+def _annotated(findings: list[Finding], facts: Facts) -> Annotated:
+    """What all annotators that the run has something for say of findings, one after the other."""
+    result = Annotated(findings)
+    for annotator in ANNOTATORS:
+        if all(map(facts.has, annotator.needs)):
+            more = annotator.annotate(result.findings, facts)
+            sections, warnings = {**result.sections, **more.sections}, (*result.warnings, *more.warnings)
+            result = Annotated(more.findings, sections, warnings)
+    return result
 
 
 def _outcomes(facts: Facts) -> list[Outcome]:
@@ -64,35 +78,7 @@ def _outcomes(facts: Facts) -> list[Outcome]:
 
 
 def _findings(outcomes: list[Outcome], timeline: Timeline) -> list[Finding]:
-    return reconciled([(outcome.told, outcome.explained) for outcome in outcomes], timeline)
-
-
-def _tell_when(analysis: Analysis, facts: Facts) -> None:
-    """Add what regions, modules, loaders of data, compilers and steps tell."""
-    ppg, waits, table, steps = analysis.ppg, analysis.waits, analysis.blame, facts.steps
-    analysis.regions = region_times(Named.of(ppg.spans), ppg.timeline, waits)
-    if analysis.regions:
-        analysis.findings = with_regions(analysis.findings, table, analysis.regions, ppg.timeline, ppg.psg)
-    analysis.findings = with_loading(analysis.findings, table, ppg.spans, ppg.timeline)
-    analysis.findings = with_series(analysis.findings)
-    analysis.modules = facts.modules
-    if analysis.modules is not None:
-        analysis.findings = with_modules(analysis.findings, analysis.modules, ppg)
-        analysis.work = module_work(ppg, waits, facts.first_steady)
-        if analysis.work is not None:
-            analysis.findings = with_work(analysis.findings, analysis.work)
-    steady = None
-    if steps is not None:
-        analysis.steps = steps
-        analysis.steady = steady_state(ppg.timeline, waits, steps.steady_periods(), len(ppg.psg))
-        analysis.findings = with_steps(analysis.findings, table, waits, steps, ppg.timeline)
-        analysis.slow_steps = slow_steps(steps, ppg, _findings_of)
-        steady = steps.steady_periods()
-    analysis.findings = with_compiling(analysis.findings, table, ppg.spans, ppg.timeline, steady)
-    analysis.findings = with_servers(analysis.findings, table, ppg.servers, ppg.timeline, steady)
-    analysis.compiled = compiled_lines(ppg, steps)
-    analysis.findings = with_compiled(analysis.findings, analysis.compiled, table, ppg, steady)
-    analysis.warnings += warnings_of(ppg)
+    return reconciled([(outcome.verdicts, outcome.explained) for outcome in outcomes], timeline)
 
 
 def _findings_of(part: PPG) -> list[Finding]:

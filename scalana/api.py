@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from scalana.cluster import Cluster
     from scalana.detectors.account import TimeSplit
     from scalana.detectors.analysis import Analysis
+    from scalana.detectors.facts import Outside
     from scalana.detectors.finding import Finding
     from scalana.detectors.pipeline.plans.proposal import Proposal
     from scalana.frontend.cpp.binary.symbols import NativeFrame
@@ -162,14 +163,13 @@ def analyze(
             raise RunDataError(str(error)) from error
         except OSError as error:
             raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
-        ppg.run.warnings += lacking
-        ppg.run.warnings += [
+        gone = [
             f"{path} changed after the run (rebuilt or removed): its recorded code has no lines" for path in changed
         ]
-        analysis = detectors.analyze(ppg) if steps is None else _analyze_part(path, ppg, steps)
-        _add_models(analysis)
-        _add_ceilings(analysis)
-        return Report(analysis)
+        ppg = replace(ppg, run=replace(ppg.run, warnings=[*ppg.run.warnings, *lacking, *gone]))
+        if steps is not None:
+            return Report(_analyze_part(path, ppg, steps))
+        return Report(detectors.analyze(ppg, outside=_outside()))
 
 
 def _analyze_part(path: str, ppg: PPG, window: tuple[int, int]) -> Analysis:
@@ -182,41 +182,16 @@ def _analyze_part(path: str, ppg: PPG, window: tuple[int, int]) -> Analysis:
         part, steps = part_of(ppg, steps_of(ppg), *window)
     except StepError as error:
         raise RunDataError(f"{path}: {error}") from error
-    analysis = detectors.analyze(part, steps)
-    analysis.window = window
-    return analysis
+    return detectors.analyze(part, steps, _outside(), window)
 
 
-def _add_models(analysis: Analysis) -> None:
-    """Put the models of a run into its graph: when all causes are found, as these are told by lines of code."""
-    from scalana.detectors.when.steady import steady_state
-    from scalana.frontend.models.recorded import add_models, operators_at
-
-    ppg = analysis.ppg
-    if not add_models(ppg):
-        return
-    if analysis.steps is not None:
-        analysis.steady = steady_state(ppg.timeline, analysis.waits, analysis.steps.steady_periods(), len(ppg.psg))
-    findings = []
-    for finding in analysis.findings:
-        inside = finding.evidence.library
-        if inside is not None:
-            operators = operators_at(ppg.psg, inside.file, inside.line, inside.line)
-        else:
-            operators = operators_at(ppg.psg, finding.file, finding.line, finding.end_line)
-        if operators and finding.where.direction == "forward":
-            finding = replace(finding, where=replace(finding.where, operator=operators))
-        findings.append(finding)
-    analysis.findings = findings
-
-
-def _add_ceilings(analysis: Analysis) -> None:
-    """Put the work of modules beside what the machine can do, where that was measured."""
+def _outside() -> Outside:
+    """Models by the front end, and what machines can do where that was measured."""
     from scalana.calibration.ceilings import ceilings_of
-    from scalana.detectors.when.roofline import roofline
+    from scalana.detectors.facts import Outside
+    from scalana.frontend.models.recorded import with_models
 
-    if analysis.work is not None:
-        analysis.roofline = roofline(analysis.work, ceilings_of(analysis.ppg, os.environ))
+    return Outside(with_models, lambda ppg: ceilings_of(ppg, os.environ))
 
 
 @contextmanager

@@ -1,11 +1,15 @@
-"""Evidence for tests, by the keys of the report."""
+"""What tests make known to findings and analyses."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.evidence import CpuSplit, Deadlock, Evidence, LargeTasks, OpenOperation, PlaceTime
+from scalana.detectors.section_name import SectionName
+
+T = TypeVar("T")
 
 _FLAT = {"hang": OpenOperation, "place": PlaceTime, "deadlock": Deadlock, "cpu": CpuSplit, "large_tasks": LargeTasks}
 
@@ -17,3 +21,8 @@ def evidence(**known: Any) -> Evidence:
         own = {one.name: known.pop(one.name) for one in fields(topic) if one.name in known}
         topics |= {name: topic(**own)} if own else {}
     return Evidence(**topics, **known)
+
+
+def with_section(analysis: Analysis, name: SectionName[T], data: T | None) -> Analysis:
+    """An analysis with a section."""
+    return replace(analysis, sections={**analysis.sections, name.name: data})

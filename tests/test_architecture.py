@@ -8,11 +8,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from scalana.detectors import evidence, finding
+from scalana.detectors.analysis import Analysis
 from scalana.report.topics.table import TOPICS
 from scalana.runtime.hooks import HOOKS
 
@@ -181,15 +184,15 @@ ROOMS = {
         ("ppg",),
     ),
     "detectors": (
-        ("evidence",),
+        ("evidence", "section_name"),
         ("finding", "kinds", "account"),
         ("delays",),
         ("rollup",),
         ("whatif", "when"),
         ("noise",),
         ("facts", "analysis", "reconcile"),
-        ("detector",),
-        ("late_ranks", "slow_workers", "hang", "device", "pipeline", "rl", "runs"),
+        ("detector", "annotator"),
+        ("late_ranks", "slow_workers", "hang", "device", "pipeline", "rl", "runs", "annotate"),
         ("registry", "compile_ahead"),
         ("run",),
     ),
@@ -288,6 +291,59 @@ def test_renderers_know_no_topic() -> None:
             wrong += [f"{module} says {found.group()}" for found in words.finditer(used)]
     assert not wrong
     assert words.search("the pipeline") and not words.search("pipelines")  # the check itself sees one
+
+
+def assigned(tree: ast.AST) -> Iterator[ast.Attribute]:
+    """The attributes that statements of a tree assign to."""
+    for node in ast.walk(tree):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        targets = [node.target] if isinstance(node, (ast.AugAssign, ast.AnnAssign)) else targets
+        for target in targets:
+            inside = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+            yield from (one for one in inside if isinstance(one, ast.Attribute))
+
+
+def is_of_graph(target: ast.Attribute) -> bool:
+    """Whether an attribute is one of a graph, or of something in it: ``ppg.x``, ``analysis.ppg.x.y``."""
+    owner: ast.expr = target.value
+    while isinstance(owner, (ast.Attribute, ast.Subscript)):
+        if isinstance(owner, ast.Attribute) and owner.attr == "ppg":
+            return True
+        owner = owner.value
+    return isinstance(owner, ast.Name) and owner.id == "ppg"
+
+
+def test_no_graph_changes_once_it_is_made() -> None:
+    code = "ppg.run = 1\nanalysis.ppg.spans.vertex = 2\nppg.run.notes += [3]\nx.y, self.ppg.host = 4, 5\nself.ppg = ppg"
+    assert [ast.unparse(one) for one in assigned(ast.parse(code)) if is_of_graph(one)] == [
+        "ppg.run", "analysis.ppg.spans.vertex", "ppg.run.notes", "self.ppg.host",
+    ]  # fmt: skip
+    wrong = [
+        f"{path.relative_to(ROOT)}:{target.lineno} assigns to {ast.unparse(target)}"
+        for path in sources()
+        if path != ROOT / "graphs" / "ppg.py"
+        for target in assigned(tree_of(path))
+        if is_of_graph(target)
+    ]
+    assert not wrong
+
+
+def test_findings_and_analyses_do_not_change_once_they_are_made() -> None:
+    topics = [one for one in vars(evidence).values() if isinstance(one, type) and is_dataclass(one)]
+    assert evidence.Evidence in topics and len(topics) > 10
+    for kind in (*topics, finding.Finding, finding.Hop, finding.Series, finding.Where, Analysis):
+        assert kind.__dataclass_params__.frozen, kind
+
+
+def test_detectors_return_and_do_not_tell() -> None:
+    """What was once called telling a finding something: it is annotated."""
+    telling = re.compile(r"_?(told|tell|tells|telling)(_|$)|_?(Told|Tell)")
+    wrong = []
+    for path in sorted((ROOT / "detectors").rglob("*.py")):
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        names = [path.stem, *(node.name for node in ast.walk(tree_of(path)) if isinstance(node, kinds))]
+        wrong += [f"{path.relative_to(ROOT)}: {name}" for name in names if telling.match(name)]
+    assert not wrong
 
 
 def test_hooks_lead_to_functions() -> None:

@@ -88,6 +88,15 @@ class Runs:
     """Of a culprit's stretch, when it met the first of the members that are looked at ``[latenesses]``."""
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What is compared to explain the waits, and how it is joined."""
+
+    intervals: SyncIntervals
+    groups: Groups
+    runs: Runs
+
+
 def group_waits(timeline: Timeline, intervals: SyncIntervals) -> tuple[Groups, Runs]:
     """Assign rows of ``intervals`` to comparisons and wait groups, and choose those that are looked at."""
     calls, instances = timeline.calls, timeline.instances

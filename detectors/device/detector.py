@@ -12,7 +12,7 @@ from scalana.detectors.device.waits import meetings_of, members_of
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.reconcile import Extent, Told, joined
+from scalana.detectors.reconcile import Extent, Verdict, joined
 from scalana.graphs.arrays.types import FloatArray
 
 
@@ -29,8 +29,8 @@ class DeviceWaits:
         meetings = meetings_of(devices, members, facts.timeline)
         findings = detect(devices, facts.timeline, facts.psg, members, meetings, facts.ppg.models.forwards)
         # A call that a device carries out is no wait of the host: others speak of other seconds.
-        told = [Told(finding, _extent(finding, devices)) for finding in findings]
-        return Outcome(told, sections={"device": account(devices, meetings)})
+        verdicts = [Verdict(finding, _extent(finding, devices)) for finding in findings]
+        return Outcome(verdicts, sections={"device": account(devices, meetings)})
 
 
 def _extent(finding: Finding, devices: Devices) -> Extent:

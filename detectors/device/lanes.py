@@ -116,7 +116,7 @@ class Devices:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Attributes:
     """What the attributes of all spans say, read once for all ranks."""
 
     queued_s: FloatArray
@@ -129,7 +129,7 @@ class _Told:
     """Of the inputs of a module, negative where it is none ``[spans]``."""
 
     @classmethod
-    def of(cls, spans: Spans) -> _Told:
+    def of(cls, spans: Spans) -> _Attributes:
         on, lane = spans.texts("stream"), spans.lanes.name[spans.table.lane].astype(np.int64)
         return cls(
             spans.integers("queued_ns", 0).astype(np.float64) * 1e-9,
@@ -168,7 +168,7 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
     step_of = np.full(len(timeline.instances), -1, np.int64)
     step_of[instance[known]] = step[known]
     _end_together(doings, np.flatnonzero(marked & communicates & (instance >= 0)), instance, spans, timeline)
-    of_rank, lanes, told = {}, [], _Told.of(spans)
+    of_rank, lanes, told = {}, [], _Attributes.of(spans)
     windows, steps_of = all_windows(doings, spans)
     for number in windows:
         mine = doings.rank == number
@@ -219,7 +219,9 @@ def _end_together(doings: Doings, rows: IntArray, instance: IntArray, spans: Spa
     doings.start_s[rows], doings.end_s[rows] = end_together(marks)
 
 
-def _between(told: _Told, rows: IntArray, start_s: FloatArray, end_s: FloatArray, communicates: BoolArray) -> Marked:
+def _between(
+    told: _Attributes, rows: IntArray, start_s: FloatArray, end_s: FloatArray, communicates: BoolArray
+) -> Marked:
     """Some spans as what is between two marks each; their times as they were marked."""
     host_s = np.concatenate((start_s - told.queued_s[rows], end_s - told.behind_s[rows]))
     marks_s = in_order(np.concatenate((start_s, end_s)), host_s, np.tile(told.stream[rows], 2))

@@ -25,6 +25,8 @@ def advise(
         return f"A deadlock: {pairs}. One of them must do what the other waits for before it waits itself."
     if rank in by_rank:
         other = BY_CODE[by_rank[rank].operation].name
+        if other == operation:
+            return f"{who[0].upper()}{who[1:]} is in another {operation}: compare the sizes and types of the tensors."
         return f"Ranks disagree on the next operation: {operation} here, {other} on {who}."
     if asks:
         return f"{who[0].upper()}{who[1:]} never reached this {operation}: it asked for something that did not arrive."

@@ -6,7 +6,7 @@ from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.hang.hangs import KIND, detect
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.reconcile import Extent, Told
+from scalana.detectors.reconcile import Extent, Verdict
 
 
 class Hangs:
@@ -20,4 +20,4 @@ class Hangs:
         findings = detect(facts.timeline, facts.psg, facts.run)
         waiting_s = sum(finding.lost_s for finding in findings)
         # What it speaks of lies after all that others speak of.
-        return Outcome([Told(finding, Extent(())) for finding in findings], waiting_s=waiting_s)
+        return Outcome([Verdict(finding, Extent(())) for finding in findings], waiting_s=waiting_s)

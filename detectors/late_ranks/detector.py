@@ -8,7 +8,7 @@ from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.late_ranks.late_ranks import HALF, Waiting, detect_halves
 from scalana.detectors.noise.contention import without_turns
-from scalana.detectors.reconcile import Told, extent_of
+from scalana.detectors.reconcile import Verdict, extent_of
 from scalana.detectors.when.module_times import is_half_of, with_modules
 
 
@@ -43,4 +43,4 @@ class LateRanks:
             halves = [*(finding for finding in findings if finding not in told), *halves]
             halves = without_turns(halves, timeline, facts.run, HALF)
             told += [half for half in halves if any(is_half_of(half, one, modules, psg) for one in told)]
-        return Outcome([Told(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in told])
+        return Outcome([Verdict(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in told])

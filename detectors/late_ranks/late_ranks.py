@@ -135,16 +135,16 @@ def detect_halves(
     halves = measure([candidate for candidate in half if _stands_out(candidate, judged, run)], table, timeline, psg)
     contention = CoreContention.of(timeline)
 
-    def told(measured: list[Measured], run: _Run) -> list[Finding]:
+    def findings_of(measured: list[Measured], run: _Run) -> list[Finding]:
         cases = [
             case
             for candidate, excess in sorted(measured, key=lambda measured: -measured[0].lost_s)
             if not takes_its_share(candidate, excess, table, timeline, psg, waiting.farms)
             and (case := _case(candidate, excess, judged, contention, run)) is not None
         ]
-        return _told(cases, run) if cases else []
+        return _complete(cases, run) if cases else []
 
-    return told(late, run), told(halves, replace(run, part=HALF))
+    return findings_of(late, run), findings_of(halves, replace(run, part=HALF))
 
 
 def _judged(large: list[Candidate], run: _Run) -> Significance:
@@ -199,7 +199,7 @@ def _case(
     return _Case(candidate, finding, excess, _signal(candidate, table, judged.repeated) < 0.5)
 
 
-def _told(cases: list[_Case], run: _Run) -> list[Finding]:
+def _complete(cases: list[_Case], run: _Run) -> list[Finding]:
     """The findings that are left when it is known what mending each would bring, complete."""
     table, timeline, psg = run.table, run.timeline, run.psg
     changes = each(lambda case: change_of(case.candidate, table, timeline, case.excess), cases)

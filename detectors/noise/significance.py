@@ -1,8 +1,9 @@
-"""Telling causes from noise: dead band, persistence, and outliers against the run's own variation."""
+"""FindingMaker causes from noise: dead band, persistence, and outliers against the run's own variation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -97,6 +98,16 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay, wanted: 
     return Significance(*(weighted_count(group, wait_s * kept[delay], count) / whole for kept in judged))
 
 
+class _Work(NamedTuple):
+    """Rows of own work, and where those of every burst begin ``[bursts + 1]``."""
+
+    first: IntArray
+    activity: IntArray
+    seconds: FloatArray
+    cpu_s: FloatArray
+    core_wait_s: FloatArray
+
+
 @dataclass(slots=True)
 class _Seconds:
     """Sums over the bursts of a run, from its first on; each ``[calls + 1]``."""
@@ -119,17 +130,16 @@ class _Seconds:
         """Add them up."""
         own, start_s = timeline.own, timeline.locations.start_s
         own_s, stall_s, starved_s = (np.empty(len(timeline.calls) + 1) for _ in range(3))
-        _add_up(
-            row_of_burst, own.activity, own.seconds, own.cpu_s, own.core_wait_s, timeline.activities.helper,
-            replay.burst_s, own_s, stall_s, starved_s,
-        )  # fmt: skip
+        work = _Work(row_of_burst, own.activity, own.seconds, own.cpu_s, own.core_wait_s)
+        _add_up(work, timeline.activities.helper, replay.burst_s, own_s, stall_s, starved_s)
         begin_s = float(start_s.min(initial=np.inf))
         run_s = float(timeline.locations.end_s.max(initial=-np.inf)) - begin_s
         return cls(own_s, stall_s, starved_s, start_s - begin_s, begin_s, run_s)
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_up(first, activity, seconds, cpu_s, core_wait_s, helper, burst_s, own, stall, starved):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _add_up(work, helper, burst_s, own, stall, starved):  # type: ignore[no-untyped-def]  # pragma: no cover
+    first, activity, seconds, cpu_s, core_wait_s = work
     own[0] = stall[0] = starved[0] = 0.0
     for burst in range(len(own) - 1):
         still = without_core = 0.0

@@ -9,7 +9,7 @@ import numpy as np
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.pipeline.diagnosis.culprit_findings import Telling
+from scalana.detectors.pipeline.diagnosis.culprit_findings import FindingMaker
 from scalana.detectors.pipeline.diagnosis.culprit_places import Places
 from scalana.detectors.pipeline.diagnosis.culprits import Culprit, find_culprits
 from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis, diagnose, what_is_no_layer
@@ -60,7 +60,7 @@ class Pipelines:
         explained, whatever is found there."""
         outcome = Outcome()
         found: list[Pipeline] = []
-        tellings: list[Telling] = []
+        makers: list[FindingMaker] = []
         for recorded in read_all(facts):
             try:
                 diagnosis = diagnose(recorded.rows, engine_of(recorded), recorded.between, recorded.layers)
@@ -74,20 +74,20 @@ class Pipelines:
                 outcome.explained += extents(recorded) + _on_devices(recorded, facts)
             culprits = [one for one in find_culprits(diagnosis) if not recorded.doubtful or one.cause in OF_A_RANK]
             places = Places(facts.timeline, facts.psg, facts.blame)
-            telling = Telling(recorded, diagnosis, places, facts.wait_s)
-            outcome.told += [telling.told(culprit) for culprit in culprits]
-            outcome.told += [] if recorded.doubtful else telling.schedule()
+            maker = FindingMaker(recorded, diagnosis, places, facts.wait_s)
+            outcome.verdicts += [maker.of_culprit(culprit) for culprit in culprits]
+            outcome.verdicts += [] if recorded.doubtful else maker.schedule()
             plain = bool(found) or recorded.schedule == FORWARDS or recorded.doubtful  # replicas do the same
             planned, proposal = (diagnosis, None) if plain else with_plan(diagnosis)
             found.append(Pipeline(recorded, planned, tuple(culprits), proposal))
-            tellings.append(telling)
+            makers.append(maker)
         pipelines = [(one.recorded, one.diagnosis.attribution) for one in found]
         for awaited in find_awaited(pipelines, facts.timeline, facts.waits) if len(found) > 1 else ():
             there = found[awaited.pipeline]
             for p in awaited.waiting:
                 found[p] = replace(found[p], awaits=there.recorded.ranks)
             if not explains(there.culprits, awaited.saving_s):
-                outcome.told.append(tellings[awaited.pipeline].replica(awaited, tellings[awaited.waiting[0]]))
+                outcome.verdicts.append(makers[awaited.pipeline].replica(awaited, makers[awaited.waiting[0]]))
         if found:
             outcome.sections[SECTION] = found
         if _of_torch(facts):

@@ -7,7 +7,7 @@ import numpy as np
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.reconcile import Extent, Told, joined
+from scalana.detectors.reconcile import Extent, Verdict, joined
 from scalana.detectors.rl.account import NOBODY, SEVERAL, TOKEN, RLAccount, Slow
 from scalana.detectors.rl.causes import CAUSES, NUMBER, Rollouts, Split, find_speeds, simulated, split, usual_factor
 from scalana.detectors.rl.charges import Charges, charge
@@ -55,11 +55,11 @@ class RLStragglers:
         ]
         account.what_if = predict(replayer, decoding, rollouts, speeds, _shares_prompts(loop))
         known = Known(facts.ppg, loop, charges, parts, decoding, speeds, account, replayer, facts.wait_s)
-        told = []
+        verdicts = []
         for cause, finding in find(known):
             of_it = parts.part[:, NUMBER[cause.key]] > 0.5
-            told.append(Told(finding, _extent(finding.ranks, charges, of_it)))
-        return Outcome(told, _explained(charges, parts, len(loop.processes)), sections={SECTION: account})
+            verdicts.append(Verdict(finding, _extent(finding.ranks, charges, of_it)))
+        return Outcome(verdicts, _explained(charges, parts, len(loop.processes)), sections={SECTION: account})
 
 
 def _account(

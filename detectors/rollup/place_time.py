@@ -109,7 +109,7 @@ def times_run(vertex: int, here: npt.NDArray[np.bool_], timeline: Timeline, psg:
 def runs_of_ranks(vertex: int, timeline: Timeline, psg: PSG) -> FloatArray:
     """How often every rank ran what is around a place ``[ranks]``.
 
-    Told by the calls of communication that the innermost loop or function with any makes in each round: of every rank
+    Known by the calls of communication that the innermost loop or function with any makes in each round: of every rank
     those of the call that it makes most often. 0 where it makes none of them.
     """
     above = (v.index for v in psg.ancestors(vertex) if v.kind in _REPEATED and psg.communicates(v.index))

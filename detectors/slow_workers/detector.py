@@ -6,7 +6,7 @@ from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.noise.contention import without_turns
-from scalana.detectors.reconcile import Told, extent_of
+from scalana.detectors.reconcile import Verdict, extent_of
 from scalana.detectors.slow_workers.slow_workers import KIND, detect
 
 
@@ -21,4 +21,4 @@ class SlowWorkers:
         timeline, psg = facts.timeline, facts.psg
         findings = detect(facts.task_farms, facts.blame, timeline, psg) if facts.task_farms else []
         findings = without_turns(findings, timeline, facts.run)
-        return Outcome([Told(finding, extent_of(finding, timeline, psg)) for finding in findings])
+        return Outcome([Verdict(finding, extent_of(finding, timeline, psg)) for finding in findings])

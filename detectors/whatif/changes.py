@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -158,7 +159,7 @@ def interval_excess(
     seconds, cpu_s, core_wait_s = (column[work] for column in (own.seconds, own.cpu_s, own.core_wait_s))
     first = np.searchsorted(burst, np.where(since >= 0, since + 1, calls.first[location]))
     end = np.searchsorted(burst, call, side="right")
-    _before_start(first, end, burst, seconds, cpu_s + core_wait_s, location, since, timeline)
+    _before_start(first, end, _Work(burst, seconds, cpu_s + core_wait_s), location, since, timeline)
 
     # Where ranks take turns in sleeping, it is the one that did not sleep at all that shows what is usual.
     own_s, without_core_s = float(seconds.sum()), float(core_wait_s.sum())
@@ -182,13 +183,21 @@ def interval_excess(
     )  # fmt: skip
 
 
+class _Work(NamedTuple):
+    """Rows of own work, in the order of bursts; each ``[rows]``."""
+
+    burst: IntArray
+    seconds: FloatArray
+    busy_s: FloatArray
+    """On a CPU, or waiting for one."""
+
+
 def _before_start(
-    first: IntArray, end: IntArray, burst: IntArray, seconds: FloatArray, busy_s: FloatArray, location: IntArray,
-    since: IntArray, timeline: Timeline,
-) -> None:  # fmt: skip
+    first: IntArray, end: IntArray, work: _Work, location: IntArray, since: IntArray, timeline: Timeline
+) -> None:
     """Let stretches of threads from the beginning, if there is nothing in them, be what their main one did before it
     started them: nothing of the burst in which it did so, if it rested there for longer than until then."""
-    started = StartedThreads.of(timeline)
+    started, (burst, seconds, busy_s) = StartedThreads.of(timeline), work
     for row, thread in enumerate(started.location.tolist()):
         empty = np.flatnonzero((location == thread) & (since < 0) & (first == end))
         before, start = started.calls_before(row, timeline), int(started.burst[row])

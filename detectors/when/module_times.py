@@ -11,6 +11,7 @@ from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.evidence import ModuleTime
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
+from scalana.detectors.section_name import SectionName
 from scalana.detectors.when.modules_on_device import (
     CallPlaces,
     DeviceCalls,
@@ -376,3 +377,7 @@ def _compared(finding: Finding, times: ModuleTimes, module: int, way: int) -> Mo
         mine, theirs = float(elements[here].mean()), float(np.nanmedian(elements[others]))
         time = replace(time, elements_here=mine, elements_others=theirs)
     return time
+
+
+MODULES: SectionName[ModuleTimes] = SectionName("modules")
+"""Where modules were timed."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.section_name import SectionName
 from scalana.detectors.when.module_times import lasted_s, summed_calls, waiting_in
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.ppg import PPG
@@ -238,3 +239,7 @@ def _of_children(seconds: FloatArray, modules: list[Module]) -> FloatArray:
         if module.parent >= 0:
             table[module.parent] += seconds[number]
     return table
+
+
+WORK: SectionName[ModuleWork] = SectionName("work")
+"""Where operators were counted."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.section_name import SectionName
 from scalana.detectors.when.module_work import ModuleWork
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.spans.operator_costs import bytes_of, flops_of, is_communication, product_type
@@ -118,3 +119,7 @@ def _kinds(work: ModuleWork, ceilings: Mapping[int, Ceilings]) -> tuple[FloatArr
             compute[row, kind] = count / ceiling.peak(dtype, has_usual) if count else 0.0
             memory[row, kind] = size / ceiling.bytes_per_s(size)
     return compute, memory
+
+
+ROOFLINE: SectionName[Roofline] = SectionName("roofline")
+"""The same beside what the machine can do, where that was measured."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
+from scalana.detectors.section_name import SectionName
 from scalana.graphs.metrics import no_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.steps.steps import Steps
@@ -59,3 +60,7 @@ def _cause(found: list[Finding], ranks: int, longer_s: float) -> Finding | None:
         return None
     waiting = max(ranks - len(largest.ranks), 1)
     return largest if largest.lost_s >= LARGE * longer_s * waiting else None
+
+
+SLOW_STEPS: SectionName[list[SlowStep]] = SectionName("slow_steps")
+"""Longest first."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.section_name import SectionName
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import add_to, idle_takes, no_metrics
@@ -19,7 +20,7 @@ _RANKS_AT_ONCE = 256
 _OUTSIDE = ("time_s", "stall_s", "core_wait_s", "comm_s", "wait_s")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Steady:
     """What the ranks did in the steps of the steady state, and what they did besides."""
 
@@ -130,3 +131,7 @@ def _add_own(
     add_to(outside["core_wait_s"], vertex, rank, core_wait_s)
     add_to(outside["stall_s"], vertex, rank, np.maximum(seconds - cpu_s - core_wait_s, 0.0))
     return worked, held
+
+
+STEADY: SectionName[Steady] = SectionName("steady")
+"""Where the run shows steps."""

@@ -1,17 +1,14 @@
-"""What a finding costs in every step, and whether that changes over them: what grows is kept and gone through again."""
+"""What a finding costs in every step."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.contexts import with_contexts_of_others
-from scalana.detectors.evidence import OverSteps
-from scalana.detectors.finding import Finding, Series
-from scalana.detectors.when.trend import Shape, Trend, means, trend_of
+from scalana.detectors.finding import Finding
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
@@ -19,23 +16,13 @@ from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.timeline import Timeline
 
-DRAWN = 120
-"""Numbers at most that tell what a finding cost over the steps."""
 MOST_RANKS = 64
 """Ranks of a finding, and others, whose work in every step is looked at; of more, so many at equal distances."""
-GROWS = (
-    "The cost grows with the steps: look for data that accumulates and is processed again in each step; process only "
-    "what is new, or keep less."
-)
-BEGAN = (
-    "The cost is higher from step {step} on: check what began then, in the program or outside (another program, a "
-    "lower core clock)."
-)
 
 
 @dataclass(frozen=True, slots=True)
 class CostByStep:
-    """Tells what findings cost in each step of the steady state."""
+    """Gives what findings cost in each step of the steady state."""
 
     table: BlameTable
     timeline: Timeline
@@ -100,73 +87,6 @@ class CostByStep:
             start, end = (np.interp(times[:, rank], edges, done) for times in (self.start_s, self.end_s))
             spent.append(end - start)
         return np.stack(spent)
-
-
-def _changes(finding: Finding, lost_s: FloatArray, costs: CostByStep) -> tuple[str, FloatArray, Trend] | None:
-    """Which cost of a finding changes, what it is in every step, and how; None where none does.
-
-    How long ranks wait for a core is the machine's doing: it may jump where another program starts, and is no growth.
-    """
-    longer = costs.longer_s(finding)
-    if longer is None:
-        trend = trend_of(lost_s)
-        return ("waiting", lost_s, trend) if trend else None
-    work_s, time_s = longer
-    if trend := trend_of(work_s):
-        return "work", work_s, trend
-    trend = trend_of(time_s)
-    return ("time", time_s, trend) if trend and trend.shape is Shape.JUMP else None
-
-
-def with_trend(finding: Finding, lost_s: FloatArray, costs: CostByStep) -> Finding:
-    """A finding with how its cost changes over the steps, if it does; ``lost_s`` is the waiting for it ``[steps]``."""
-    changes = _changes(finding, lost_s, costs)
-    if changes is None:
-        return finding
-    cost, cost_s, trend = changes
-    return _with_trend(finding, Series(cost, costs.number, cost_s, np.ones(len(cost_s))), trend)
-
-
-def with_series(findings: Sequence[Finding]) -> list[Finding]:
-    """The same of findings whose detectors know what they cost from step to step. Where some of the steps were looked
-    at, ``stands_for`` says for how many."""
-    return [_with_series(finding, finding.series) if finding.series is not None else finding for finding in findings]
-
-
-def _with_series(finding: Finding, series: Series) -> Finding:
-    trend = trend_of(series.cost_s, series.number, series.stands_for)
-    return _with_trend(finding, series, trend) if trend is not None else finding
-
-
-def _with_trend(finding: Finding, series: Series, trend: Trend) -> Finding:
-    known = _over_steps(series, trend)
-    finding = replace(finding, evidence=replace(finding.evidence, over_steps=known))
-    if not trend.rises or trend.shape is Shape.UNCLEAR or series.cost == "idle":
-        return finding
-    said = BEGAN.format(step=known.from_step) if trend.shape is Shape.JUMP else GROWS
-    return replace(finding, advice=finding.advised(said))
-
-
-def _over_steps(series: Series, trend: Trend) -> OverSteps:
-    number, jumps, is_clear = series.number, trend.shape is Shape.JUMP, trend.shape is not Shape.UNCLEAR
-    stands_for, size = round(float(series.stands_for.sum())), -(-len(number) // DRAWN)
-    return OverSteps(
-        shape=trend.shape.value,
-        cost=series.cost,
-        before_s=trend.before_s,
-        after_s=trend.after_s,
-        first_step=int(number[trend.first]),
-        last_step=int(number[trend.last]),
-        steps=trend.paid,
-        of=len(number),
-        stands_for=stands_for if stands_for != len(number) else None,
-        from_step=int(number[trend.jump]) if jumps else None,
-        per_step_s=trend.per_step_s if is_clear and not jumps else None,
-        so_far_s=float((series.cost_s * series.stands_for).sum()) if is_clear else None,
-        next_s=trend.next_s if is_clear else None,
-        series_s=means(series.cost_s, size).tolist(),
-        series_steps=number[::size].tolist(),
-    )
 
 
 def _some(ranks: IntArray) -> IntArray:

@@ -24,15 +24,14 @@ from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.folder.models import Frame, Kernel, Node, module_path
 from scalana.graphs.spans.module_places import module_vertices
 from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
-from scalana.graphs.structure.psg import NOWHERE, PSG, Place, Vertex, VertexKind
+from scalana.graphs.structure.psg import NOWHERE, Place, Vertex, VertexKind
+from scalana.graphs.timeline import Timeline
 
 Source = Callable[[str], str]
 """Gives the text of a source file, "" where there is none."""
 _BACKWARD = DIRECTIONS.index("backward")
 _MOST_NAMES = 3
 """Modules that one line calls whose names a vertex has."""
-_MOST_OPERATORS = 4
-"""Operators that are named for a finding."""
 _COMPILED = "OptimizedModule"
 
 
@@ -45,32 +44,23 @@ def read_source(file: str) -> str:
         return ""
 
 
-def add_models(ppg: PPG, source: Source = read_source) -> bool:
-    """Put the models of a run into its graph, and the time of modules and operators onto their vertices.
+def with_models(ppg: PPG, source: Source = read_source) -> PPG | None:
+    """A graph with the models of its run in it, and the time of modules and operators on their vertices; None where
+    there are none.
 
-    Nothing but this changes: no seconds are added or lost, and indices of vertices stay. Returns whether there are any.
+    Nothing but this is different: no seconds are added or lost, and indices of vertices stay.
     """
     calls, models = module_calls(ppg.spans), ppg.models
     if not len(calls) and not models.graphs and not len(ppg.compiled):
-        return False
-    graph = _Graph(ppg, calls)
+        return None
+    graph = _Graph(replace(ppg, psg=ppg.psg.copy()), calls)
     graph.add_calls()
     graph.add_backwards()
     ops = graph.add_operators(cache(lambda file: operators_by_line(source(file))))
     graph.add_kernels(ops)
     for nodes in models.graphs:
         graph.add_compiled(nodes)
-    _measure(ppg, graph.vertex_of_span, ops)
-    return True
-
-
-def operators_at(psg: PSG, file: str, first: int, last: int) -> str:
-    """The operators of modules that some lines call, by their names, the first of many; "" where there are none."""
-    names: dict[str, None] = {}
-    for one in psg.vertices:
-        if one.kind is VertexKind.OP and one.place.file == file and first <= one.place.line <= max(first, last):
-            names.update(dict.fromkeys(one.place.name.split(", ")))
-    return ", ".join(list(names)[:_MOST_OPERATORS]) + (", ..." if len(names) > _MOST_OPERATORS else "")
+    return _measured(graph.ppg, graph.vertex_of_span, ops)
 
 
 class _Graph:
@@ -250,33 +240,33 @@ def _is_machinery(frame: Frame) -> bool:
     return bool(inside) and (not inside.startswith("nn/modules/") or inside == "nn/modules/module.py")
 
 
-def _measure(ppg: PPG, vertex_of_span: IntArray, vertex_of_activity: IntArray) -> None:
-    """Let metrics follow where spans and own work have gone; all of them get rows for the new vertices."""
-    count, ranks = len(ppg.psg), ppg.timeline.ranks
-    for name, values in ppg.metrics.items():
-        ppg.metrics[name] = _longer(values, count)
-    moved = np.flatnonzero(vertex_of_span != ppg.spans.vertex)
-    rank, seconds = ppg.spans.rank[moved], ppg.spans.end_s(moved) - ppg.spans.start_s(moved)
-    for sign, vertex in ((-1.0, ppg.spans.vertex[moved].astype(np.int64)), (1.0, vertex_of_span[moved])):
-        add_to(ppg.metrics["span_s"], vertex, rank, sign * seconds)
-        add_to(ppg.metrics["spans"], vertex, rank, np.full(len(moved), sign))
-    ppg.spans.vertex = vertex_of_span
-    timeline = ppg.timeline
-    before, samples = timeline_metrics(timeline, count), _samples(ppg, count, ranks)
-    timeline.activities.vertex = vertex_of_activity
+def _measured(ppg: PPG, vertex_of_span: IntArray, vertex_of_activity: IntArray) -> PPG:
+    """A graph whose metrics follow where spans and own work have gone; all of them get rows for the new vertices."""
+    count, ranks, spans = len(ppg.psg), ppg.timeline.ranks, ppg.spans
+    metrics = {name: _longer(values, count) for name, values in ppg.metrics.items()}
+    moved = np.flatnonzero(vertex_of_span != spans.vertex)
+    rank, seconds = spans.rank[moved], spans.end_s(moved) - spans.start_s(moved)
+    for sign, vertex in ((-1.0, spans.vertex[moved].astype(np.int64)), (1.0, vertex_of_span[moved])):
+        add_to(metrics["span_s"], vertex, rank, sign * seconds)
+        add_to(metrics["spans"], vertex, rank, np.full(len(moved), sign))
+    before = ppg.timeline
+    timeline = replace(before, activities=replace(before.activities, vertex=vertex_of_activity))
+    was = timeline_metrics(before, count)
     for name, values in timeline_metrics(timeline, count).items():
-        ppg.metrics[name] += values - before[name]
-    ppg.metrics["samples"] = np.maximum(ppg.metrics["samples"] + _samples(ppg, count, ranks) - samples, 0.0)
+        metrics[name] = metrics[name] + (values - was[name])
+    samples = metrics["samples"] + _samples(timeline, count, ranks) - _samples(before, count, ranks)
+    metrics["samples"] = np.maximum(samples, 0.0)
+    return replace(ppg, metrics=metrics, spans=replace(spans, vertex=vertex_of_span), timeline=timeline)
 
 
 def _longer(values: FloatArray, count: int) -> FloatArray:
     return np.concatenate([values, np.zeros((count - len(values), values.shape[1]))])
 
 
-def _samples(ppg: PPG, count: int, ranks: int) -> FloatArray:
+def _samples(timeline: Timeline, count: int, ranks: int) -> FloatArray:
     """Samples of own work ``[vertices, ranks]``."""
     result = np.zeros((count, ranks))
-    own = ppg.timeline.own
-    rank = ppg.timeline.locations.rank[burst_locations(ppg.timeline)[own.burst]]
-    add_to(result, ppg.timeline.activities.vertex[own.activity], rank, own.samples.astype(np.float64))
+    own = timeline.own
+    rank = timeline.locations.rank[burst_locations(timeline)[own.burst]]
+    add_to(result, timeline.activities.vertex[own.activity], rank, own.samples.astype(np.float64))
     return result

@@ -20,7 +20,7 @@ two places is two vertices. Vertices are only ever appended, so that an index st
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +139,14 @@ class PSG:
         self.vertices.append(Vertex(index, kind, place, parent, len(siblings), [], operation, recursion, site))
         siblings.append(index)
         return index
+
+    def copy(self) -> PSG:
+        """A graph that may grow without this one."""
+        result = PSG()
+        result.vertices = [replace(vertex, children=list(vertex.children)) for vertex in self.vertices]
+        result.data, result.added = list(self.data), set(self.added)
+        result.modules, result.warnings = dict(self.modules), list(self.warnings)
+        return result
 
     def ancestors(self, index: int) -> Iterator[Vertex]:
         """The vertices above ``index``, its parent first and the root last."""

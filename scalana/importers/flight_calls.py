@@ -11,38 +11,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from scalana.importers.collectives import operation_of
-from scalana.importers.flight_dump import Dump, Entry
-from scalana.runtime.operations import BY_NAME, OPERATIONS, Waits
+from scalana.importers.errors import TraceError
+from scalana.importers.flight_arrivals import Arrivals, settle
+from scalana.importers.flight_call import AFTER_S, MESSAGES, ON_HOST, TOGETHER, FlightCall
+from scalana.importers.flight_dump import Dump
+from scalana.runtime.operations import OPERATIONS
 
-_ON_HOST = frozenset({"gloo", "mpi", "ucc"})
-"""Libraries in whose calls the host itself waits."""
-_TOGETHER = frozenset(row.code for row in OPERATIONS if row.waits is Waits.ALL)
-_MESSAGES = (BY_NAME["send"].code, BY_NAME["recv"].code)
 _BLOCKS = 1 << 8
 """Collectives that may share a number, as those of a coalesced call do."""
 _CHANNEL = 1 << 30
 """Number of the first message of a channel that was not complete: those before it are counted from there."""
-_AFTER_S = 600
-"""A dump is written at most so long after the call that timed out."""
-
-
-@dataclass(slots=True)
-class FlightCall:
-    """One rank's call of one operation; times in ns since 1970."""
-
-    entry: Entry
-    operation: int
-    ranks: tuple[int, ...]
-    """World ranks of the group."""
-    seq: int
-    peer: int
-    """World rank of the other side of a message, -1 where it is none."""
-    start_ns: int
-    end_ns: int
-    blocks: bool = False
-    """Whether its rank waited from its begin to its end."""
 
 
 @dataclass(slots=True)
@@ -60,11 +41,18 @@ class Flight:
 
 
 def flight_of(dumps: Sequence[Dump]) -> Flight:
-    """Put the dumps of several ranks together; their ranks are known."""
+    """Put the dumps of several ranks together; their ranks are known.
+
+    Raises:
+        TraceError: no rank recorded an operation.
+    """
+    if not any(dump.entries for dump in dumps):
+        raise TraceError(_no_operation(dumps))
     world = max([dump.world_size for dump in dumps] + [dump.rank + 1 for dump in dumps])
     groups = _groups(dumps, world)
     calls = [_calls(dump, groups) for dump in dumps]
-    done = [_complete(own) for own in calls]
+    arrivals = Arrivals(dumps, calls)
+    done = [_complete(dump.rank, own, arrivals) for dump, own in zip(dumps, calls, strict=True)]
     shared = [Counter((call.entry.group, call.seq) for call in own if not call.entry.is_message) for own in calls]
     several = {group for own in shared for (group, _), count in own.items() if count > 1}
     for own, complete in zip(calls, done, strict=True):
@@ -74,6 +62,7 @@ def flight_of(dumps: Sequence[Dump]) -> Flight:
         next((call for call, complete in zip(own, finished, strict=True) if not complete), None)
         for own, finished in zip(calls, done, strict=True)
     ]
+    settled = settle(dumps, pending, calls, arrivals)
     flight.open = pending
     flight.end_ns = _written_ns(dumps, pending)
     known = _known_to_all(calls, dumps)
@@ -83,8 +72,24 @@ def flight_of(dumps: Sequence[Dump]) -> Flight:
     ]
     _set_times(whole)
     flight.calls = whole
-    flight.notes = _notes(dumps, whole, pending, world)
+    flight.notes = _notes(dumps, whole, pending, world) + settled
     return flight
+
+
+def _no_operation(dumps: Sequence[Dump]) -> str:
+    """What is wrong with dumps that hold no operation, and how far ranks were as far as they say."""
+    least: dict[str, tuple[int, int]] = {}
+    most: dict[str, int] = {}
+    for dump in dumps:
+        for group, (called, _) in dump.reached.items():
+            least[group] = min(least.get(group, (called, dump.rank)), (called, dump.rank))
+            most[group] = max(most.get(group, called), called)
+    behind = [
+        f"; rank {rank} had called {called} collectives of group {group}, another rank {most[group]}"
+        for group, (called, rank) in least.items()
+        if called < most[group]
+    ]
+    return "the dumps hold no operation: set TORCH_FR_BUFFER_SIZE in the job" + "".join(behind[:1])
 
 
 def _groups(dumps: Sequence[Dump], world: int) -> dict[str, tuple[int, ...]]:
@@ -112,14 +117,23 @@ def _calls(dump: Dump, groups: dict[str, tuple[int, ...]]) -> list[FlightCall]:
     return found
 
 
-def _complete(calls: list[FlightCall]) -> list[bool]:
+def _complete(rank: int, calls: list[FlightCall], arrivals: Arrivals) -> list[bool]:
     """Which calls were complete: operations of one group are carried out in their order, so all before one that was."""
+    following = {(call.entry.group, call.entry.is_message): place for place, call in enumerate(calls)}
+    done = [
+        call.entry.done
+        and (
+            call.operation not in TOGETHER
+            or arrivals.complete(rank, call, following[call.entry.group, call.entry.is_message] == place)
+        )
+        for place, call in enumerate(calls)
+    ]
     latest: dict[tuple[str, bool], int] = {}
     for place, call in enumerate(calls):
-        if call.entry.done:
+        if done[place]:
             latest[call.entry.group, call.entry.is_message] = place
     return [
-        call.entry.done or place < latest.get((call.entry.group, call.entry.is_message), -1)
+        done[place] or place < latest.get((call.entry.group, call.entry.is_message), -1)
         for place, call in enumerate(calls)
     ]
 
@@ -129,7 +143,7 @@ def _number(calls: list[FlightCall], done: list[bool], several: set[str]) -> Non
     place: Counter[tuple[str, int]] = Counter()
     channels: dict[tuple[str, int, int], list[int]] = defaultdict(list)
     for row, call in enumerate(calls):
-        if call.operation in _MESSAGES:
+        if call.operation in MESSAGES:
             channels[call.entry.group, call.operation, call.peer].append(row)
         elif call.entry.group in several:
             of = call.entry.group, call.seq
@@ -142,13 +156,13 @@ def _number(calls: list[FlightCall], done: list[bool], several: set[str]) -> Non
 
 def _written_ns(dumps: Sequence[Dump], pending: Sequence[FlightCall | None]) -> int:
     """When the dumps were written: what a file says, if that can be; else when the first call timed out."""
-    latest = max(max(entry.created_ns, entry.completed_ns) for dump in dumps for entry in dump.entries)
+    latest = max((max(one.created_ns, one.completed_ns) for dump in dumps for one in dump.entries), default=0)
     stuck = [call for call in pending if call is not None]
     if not stuck:
         return latest
-    gives_up = min(call.start_ns + (call.entry.timeout_ns or _AFTER_S * 10**9) for call in stuck)
+    gives_up = min(call.start_ns + (call.entry.timeout_ns or AFTER_S * 10**9) for call in stuck)
     written = max((dump.written_ns for dump in dumps), default=0)
-    if latest <= written <= gives_up + _AFTER_S * 10**9:
+    if latest <= written <= gives_up + AFTER_S * 10**9:
         return written
     return max(latest, gives_up)
 
@@ -160,13 +174,13 @@ def _known_to_all(calls: Sequence[list[FlightCall]], dumps: Sequence[Dump]) -> C
     for own in calls:
         least: dict[str, int] = {}
         for call in own:
-            if call.operation not in _MESSAGES:
+            if call.operation not in MESSAGES:
                 least[call.entry.group] = min(call.seq, least.get(call.entry.group, call.seq))
         for group, seq in least.items():
             first[group] = max(seq, first.get(group, seq))
 
     def known(call: FlightCall) -> bool:
-        if call.operation in _MESSAGES:
+        if call.operation in MESSAGES:
             return call.peer in have
         return call.seq >= first[call.entry.group]
 
@@ -178,9 +192,9 @@ def _set_times(calls: Sequence[list[FlightCall]]) -> None:
     instances: dict[tuple[str, tuple[int, ...], int], list[FlightCall]] = defaultdict(list)
     following: dict[int, int] = {}
     for own in calls:
-        for call, later in zip(own, [*own[1:], None], strict=True):
+        for call, later in zip_longest(own, own[1:]):
             following[id(call)] = later.entry.created_ns if later is not None else 1 << 62
-            if call.operation in _TOGETHER:
+            if call.operation in TOGETHER:
                 instances[call.entry.group, call.ranks, call.seq].append(call)
     for members in instances.values():
         if all(call.entry.duration_ns >= 0 for call in members):
@@ -190,7 +204,7 @@ def _set_times(calls: Sequence[list[FlightCall]]) -> None:
             end = max(min(noticed, default=least), least)
             for call in members:
                 call.start_ns, call.end_ns, call.blocks = end - call.entry.duration_ns, end, True
-        elif all(call.entry.library in _ON_HOST for call in members):
+        elif all(call.entry.library in ON_HOST for call in members):
             last = max(call.entry.created_ns for call in members)
             for call in members:
                 # Whoever called something else before the last came did not wait in this call.
@@ -215,7 +229,7 @@ def _notes(
             notes.append(f"{name}: {dump.damage}; using the {len(dump.entries)} complete operations")
         if dump.odd:
             notes.append(f"{name}: {dump.odd} invalid operations are left out")
-    every = [call for own in calls for call in own if call.operation in _TOGETHER]
+    every = [call for own in calls for call in own if call.operation in TOGETHER]
     if every and not any(call.blocks for call in every):
         notes.append(
             "these dumps lack the durations of collectives: late ranks of complete ones are unknown "
@@ -230,7 +244,7 @@ def _in_all(pending: Sequence[FlightCall | None], world: int) -> list[str]:
     there: dict[tuple[str, tuple[int, ...], int, int], int] = Counter(
         (call.entry.group, call.ranks, call.seq, call.operation)
         for call in pending
-        if call is not None and call.operation in _TOGETHER
+        if call is not None and call.operation in TOGETHER
     )
     names = {row.code: row.name for row in OPERATIONS}
     return [

@@ -14,13 +14,15 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalana.importers.errors import TraceError
+from scalana.importers.errors import DamagedTrace, TraceError
 from scalana.importers.files import TraceFile
 from scalana.importers.frames import Frame, in_folder
 
 _PICKLE = b"\x80"
 _OF_ENTRIES = ("profiling_name", "time_created_ns", "process_group")
 """What every entry of a dump has."""
+_OUTER: dict[str, type] = {"version": str, "pg_config": dict, "pg_status": dict}
+"""What a dump says apart from its entries."""
 _IN_NAME = re.compile(r"(\d+)(?:\.\w+)*$")
 _MESSAGE = re.compile(r"(\d+)\s*(?:->|<-)\s*(\d+)")
 _BYTES = {
@@ -29,6 +31,10 @@ _BYTES = {
 }  # fmt: skip
 """Of an element, by the name of its type; of others 4."""
 _LONGEST_NS = 1 << 62
+_MOST_RANKS = 1 << 20
+"""A job has fewer."""
+_DEFAULT = "0"
+"""Name of the group of all ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,13 @@ class Entry:
     timeout_ns: int
     """After which the library gives up, 0 if it is not known."""
     done: bool
+    """Whether this rank recorded that it is complete, or no longer followed (``retired``)."""
+    noticed: bool
+    """Whether the library itself noticed that it is complete; one that timed out is retired, too."""
+    shape: str
+    """Sizes and types of what goes in and comes out, as text."""
+    pg_id: str
+    """Number of the group in this process, by which ``pg_status`` names it."""
     frames: tuple[tuple[str, str, int], ...]
     """File, function and line, outermost first."""
 
@@ -75,7 +88,10 @@ class Dump:
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """World ranks of process groups, by name."""
     entries: list[Entry] = field(default_factory=list)
-    """In the order in which the host called them."""
+    """In the order in which the host called them. A rank that completed all that it called may have none."""
+    reached: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By group, the numbers of the last collective that was called and of the last one that was complete
+    (``pg_status``); -1 for none."""
     damage: str = ""
     """Why not all of the file was read."""
     odd: int = 0
@@ -93,7 +109,7 @@ def read(file: TraceFile) -> Dump:
     """Read one file.
 
     Raises:
-        TraceError: it cannot be read, is no dump, or no entry of it is whole.
+        TraceError: it cannot be read, is no dump, or has entries of which none is whole.
     """
     dump = Dump(file.name, written_ns=file.written_ns)
     try:
@@ -102,10 +118,11 @@ def read(file: TraceFile) -> Dump:
     except (OSError, EOFError) as error:
         raise TraceError(f"{file.name}: cannot be read: {error}") from error
     told, dump.damage = _unpickled(data) if data[:1] == _PICKLE else _decoded(data)
-    entries = told.get("entries")
+    entries = told.get("entries", [] if isinstance(told.get("pg_status"), dict) and told["pg_status"] else None)
     if not isinstance(entries, list):
         why = f" ({dump.damage})" if dump.damage else ""
-        raise TraceError(f"{file.name}: not a flight recorder dump: it has no list of entries{why}")
+        kind = DamagedTrace if dump.damage else TraceError
+        raise kind(f"{file.name}: not a flight recorder dump: it has no list of entries{why}")
     dump.version = str(told.get("version", ""))
     _take_groups(dump, told.get("pg_config"))
     for entry in entries:
@@ -113,12 +130,30 @@ def read(file: TraceFile) -> Dump:
             dump.entries.append(_entry(entry))
         except (KeyError, TypeError, ValueError, IndexError, OverflowError):
             dump.odd += 1
-    if not dump.entries:
-        raise TraceError(f"{file.name}: no complete operation: set TORCH_FR_BUFFER_SIZE in the job")
+    if dump.odd and not dump.entries:
+        raise TraceError(f"{file.name}: none of its {dump.odd} operations can be understood")
     dump.entries.sort(key=lambda entry: (entry.record, entry.created_ns))
-    found = re.search(r"rank[-_ ]?(\d+)", file.name.rpartition("/")[2]) or _IN_NAME.search(file.name)
-    dump.rank = int(found[1]) if found else -1
+    _take_status(dump, told.get("pg_config"), told.get("pg_status"))
+    dump.rank = _rank(file.name, told)
     return dump
+
+
+def _rank(name: str, told: dict[str, Any]) -> int:
+    """The rank that a file is of: by its name, or by what it says; -1 if neither does.
+
+    Raises:
+        TraceError: no job has such a rank.
+    """
+    found = re.search(r"rank[-_ ]?(\d+)", name.rpartition("/")[2])
+    own = told.get("rank")
+    if not found and isinstance(own, int) and not isinstance(own, bool) and own >= 0:
+        rank = own
+    else:
+        found = found or _IN_NAME.search(name)
+        rank = int(found[1]) if found else -1
+    if rank >= _MOST_RANKS:
+        raise TraceError(f"{name}: {rank} is not the rank of a process")
+    return rank
 
 
 class _Plain(pickle.Unpickler):
@@ -158,17 +193,17 @@ def _unpickled(data: bytes) -> tuple[dict[str, Any], str]:
             elif isinstance(one.get("entries"), list):
                 found = {**one, "entries": [*found["entries"], *one["entries"]]}
             else:
-                found.update({key: value for key, value in one.items() if key == "pg_config"})
+                found.update({key: value for key, value in one.items() if key in ("pg_config", "pg_status")})
     _pairs(stacks, found)
-    return (found if found["entries"] else {}), why or "it cannot be read to its end"
+    return (found if found["entries"] or found.get("pg_status") else {}), why or "it cannot be read to its end"
 
 
 def _pairs(stacks: list[list[Any]], found: dict[str, Any]) -> None:
     """Take keys and values that were to become the outermost dictionary."""
     for stack in stacks:
         for key, value in zip(stack, stack[1:], strict=False):
-            if key in ("version", "pg_config") and isinstance(value, (str, dict)):
-                found[key] = value
+            if isinstance(key, str) and key in _OUTER and isinstance(value, _OUTER[key]):
+                found.setdefault(key, value)
 
 
 def _decoded(data: bytes) -> tuple[dict[str, Any], str]:
@@ -213,9 +248,37 @@ def _take_groups(dump: Dump, told: Any) -> None:
             members = tuple(sorted(map(int, listed or ())))
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             continue
-        if members and members[0] >= 0:
-            dump.groups[str(group.get("name") or key)] = members
+        if members and members[0] >= 0 and members[-1] < _MOST_RANKS:
+            dump.groups[str(group.get("name") or key or _DEFAULT)] = members
             dump.world_size = max(dump.world_size, members[-1] + 1)
+
+
+def _take_status(dump: Dump, config: Any, status: Any) -> None:
+    """Put into a dump how far its rank was in every group. ``pg_status`` has numbers of groups, which entries join with
+    names; a group without entries is found by its place, since groups are numbered and named in the order in which they
+    are made."""
+    if not isinstance(status, dict):
+        return
+    names = {entry.pg_id: entry.group for entry in dump.entries if entry.pg_id}
+    numbers = sorted((str(key) for key in status), key=_by_number)
+    listed = sorted((str(key) or _DEFAULT for key in config), key=_by_number) if isinstance(config, dict) else []
+    by_place = dict(zip(numbers, listed, strict=True)) if len(numbers) == len(listed) else {_DEFAULT: _DEFAULT}
+    if all(by_place.get(number, name) == name for number, name in names.items()):
+        names = {**by_place, **names}
+    for key, group in status.items():
+        name = names.get(str(key))
+        if name is None or not isinstance(group, dict):
+            continue
+        try:
+            called = int(group.get("last_enqueued_collective", -1))
+            completed = int(group.get("last_completed_collective", -1))
+        except (ValueError, TypeError, OverflowError):
+            continue
+        dump.reached[name] = called, completed
+
+
+def _by_number(name: str) -> tuple[int, str]:
+    return (len(name), name) if name.isdecimal() else (1 << 30, name)
 
 
 def _entry(told: Any) -> Entry:
@@ -237,19 +300,37 @@ def _entry(told: Any) -> Entry:
         library=library,
         name=name,
         group=str(group[0] if isinstance(group, (list, tuple)) else group),
-        record=int(told.get("record_id", 0)),
-        seq=int(told.get("collective_seq_id", told.get("seq_id", -1))),
+        record=_count(told.get("record_id", 0)),
+        seq=_count(told.get("collective_seq_id", told.get("seq_id", -1)), least=-1, below=1 << 29),
         is_message=bool(told.get("is_p2p")) or message is not None,
         # "send 1->2" and "recv 2<-1": the other side stands last in both
-        peer=int(message[2]) if message else -1,
-        nbytes=_nbytes(told.get("input_sizes"), told.get("input_dtypes")),
+        peer=_count(message[2], below=_MOST_RANKS) if message else -1,
+        nbytes=_count(_nbytes(told.get("input_sizes"), told.get("input_dtypes"))),
         created_ns=created,
         completed_ns=completed,
         duration_ns=round(float(duration) * 1e6) if duration is not None and float(duration) >= 0.0 else -1,
-        timeout_ns=int(told.get("timeout_ms") or 0) * 1_000_000,
+        timeout_ns=_count(told.get("timeout_ms") or 0, below=1 << 40) * 1_000_000,
         done=state == "completed" or completed > 0 or bool(told.get("retired")),
+        noticed=state == "completed" or completed > 0,
+        shape=_shape(told),
+        pg_id=str(told.get("pg_id", "")),
         frames=_frames(told.get("frames")),
     )
+
+
+def _shape(told: dict[str, Any]) -> str:
+    """What goes into an operation and comes out of it, as text: ``1024x2 Float -> 1024x2 Float``."""
+    sides = []
+    for side in ("input", "output"):
+        sizes, types = told.get(f"{side}_sizes"), told.get(f"{side}_dtypes")
+        listed = types if isinstance(types, list) else []
+        tensors = [
+            "x".join(map(str, size)) + (f" {listed[number]}" if number < len(listed) else "")
+            for number, size in enumerate(sizes if isinstance(sizes, list) else [])
+            if isinstance(size, (list, tuple))
+        ]
+        sides.append(", ".join(tensors))
+    return " -> ".join(sides)
 
 
 def _time(value: Any) -> int:
@@ -258,10 +339,19 @@ def _time(value: Any) -> int:
     Raises:
         ValueError: it is no moment.
     """
-    time = int(value or 0)
-    if not 0 <= time < _LONGEST_NS:
+    return _count(value or 0)
+
+
+def _count(value: Any, least: int = 0, below: int = _LONGEST_NS) -> int:
+    """A number that is in its range.
+
+    Raises:
+        ValueError: it is not.
+    """
+    number = int(value)
+    if not least <= number < below:
         raise ValueError
-    return time
+    return number
 
 
 def _frames(told: Any) -> tuple[tuple[str, str, int], ...]:

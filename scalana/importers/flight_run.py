@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scalana.importers.flight_calls import Flight, FlightCall, flight_of
+from scalana.importers.flight_call import FlightCall
+from scalana.importers.flight_calls import Flight, flight_of
 from scalana.importers.flight_dump import Dump, path_of
 from scalana.importers.frames import PathTable
 from scalana.runtime.record import layout
@@ -27,6 +28,7 @@ def write(dumps: Sequence[Dump], folder: str, source: str, command: Sequence[str
         notes: what to say of the dumps.
 
     Raises:
+        TraceError: no rank recorded an operation.
         FileExistsError: the folder holds something already.
         OSError: it cannot be written.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalana.importers import flight_dump, flight_run, kineto, write_run
-from scalana.importers.errors import TraceError
+from scalana.importers.errors import DamagedTrace, TraceError
 from scalana.importers.files import TraceFile, trace_files
 from scalana.importers.flight_dump import Dump
 from scalana.importers.trace import RankTrace
@@ -57,7 +57,7 @@ def import_traces(paths: Sequence[str], folder: str, source: str) -> None:
             traces.append(form.read(file))
             formats.setdefault(form.name, (form, file.name))
         except TraceError as error:
-            if file.name in paths:
+            if file.name in paths and not isinstance(error, DamagedTrace):
                 raise
             notes.append(f"left out: {error}")
     if not traces:
@@ -78,7 +78,7 @@ def _format(file: TraceFile) -> Format:
     except (OSError, EOFError) as error:
         raise TraceError(f"{file.name}: cannot be read: {error}") from error
     if not beginning:
-        raise TraceError(f"{file.name}: empty file")
+        raise DamagedTrace(f"{file.name}: empty file")
     found = next((one for one in FORMATS if one.recognises(beginning)), None)
     if found is None:
         known = ", ".join(one.name for one in FORMATS)

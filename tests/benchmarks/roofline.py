@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from scalana.detectors.when.roofline import ROOFLINE
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -63,13 +65,13 @@ def main() -> None:
         command("calibrate", folders[plants[0]])
         for plant, folder in folders.items():
             analysis = scalana.analyze(folder).analysis
-            if analysis.roofline is None:
+            if analysis.section(ROOFLINE) is None:
                 print(f"{plant}: operators were not counted; run this again, now that what counts them is compiled")
                 continue
             if plant in SOUND:
-                print(f"{plant}: {nearest(analysis.roofline)}")
+                print(f"{plant}: {nearest(analysis.section(ROOFLINE))}")
                 continue
-            most = roofline.gains(analysis.roofline)[0]
+            most = roofline.gains(analysis.section(ROOFLINE))[0]
             print(f"{plant}: {most.name}{', named' if most.name == PLANTED[plant] else ''}")
             for section in roofline.sections(analysis):
                 print("\n".join(section_lines(section, 100, Paint(False))))

@@ -11,7 +11,7 @@ import json
 
 import numpy as np
 
-from scalana.detectors.when.trend import trend_of
+from scalana.detectors.when.cost_trend import trend_of
 from tests.detectors.when.test_trend import COUNTS, STEADY
 
 SEEDS = 100

@@ -13,7 +13,7 @@ from scalana.detectors import registry, run
 from scalana.detectors.detector import Outcome
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import BY_NAME, KINDS, SCALING_KINDS, kind_of
-from scalana.detectors.reconcile import Extent, Told, covered, reconciled, weighty
+from scalana.detectors.reconcile import Extent, Verdict, covered, reconciled, weighty
 from tests.detectors.jobs import analysed, steps
 
 NONE = np.zeros(0, np.int64)
@@ -82,12 +82,12 @@ def test_what_devices_do_is_not_what_their_hosts_do(timeline):
 def test_the_earlier_detector_has_the_word(timeline):
     late, slow = finding([1]), finding([1])
     whole = Extent((1,))
-    assert reconciled([([Told(late, whole)], []), ([Told(slow, whole)], [])], timeline) == [late]
-    assert reconciled([([Told(slow, whole)], []), ([Told(late, whole)], [])], timeline) == [slow]
+    assert reconciled([([Verdict(late, whole)], []), ([Verdict(slow, whole)], [])], timeline) == [late]
+    assert reconciled([([Verdict(slow, whole)], []), ([Verdict(late, whole)], [])], timeline) == [slow]
 
 
 def test_what_is_explained_without_a_finding_is_no_ones_fault(timeline):
-    assert reconciled([([], [Extent((0, 1, 2, 3))]), ([Told(finding([1]), Extent((1,)))], [])], timeline) == []
+    assert reconciled([([], [Extent((0, 1, 2, 3))]), ([Verdict(finding([1]), Extent((1,)))], [])], timeline) == []
 
 
 def test_a_finding_that_is_explained_in_part_costs_the_rest(timeline):
@@ -95,7 +95,7 @@ def test_a_finding_that_is_explained_in_part_costs_the_rest(timeline):
     rank = timeline.locations.rank[1]
     seconds = np.bincount(own.activity, weights=own.seconds)
     activities = np.flatnonzero(seconds)
-    told = Told(finding([int(rank)]), Extent((int(rank),), None, NONE))
+    told = Verdict(finding([int(rank)]), Extent((int(rank),), None, NONE))
     least = min(activities, key=lambda a: covered(told.extent, [Extent((int(rank),), np.array([a]), NONE)], timeline))
     part = covered(told.extent, [Extent((int(rank),), np.array([least]), NONE)], timeline)
     assert 0.0 <= part < 0.5
@@ -119,7 +119,7 @@ def test_an_analysis_asks_whoever_is_registered(monkeypatch):
     assert loud.findings
     monkeypatch.setattr(run, "DETECTORS", (Silent(), *registry.DETECTORS))
     quiet = run.analyze(loud.ppg)
-    assert quiet.findings == [] and quiet.sections == {"silent": 1}
+    assert quiet.findings == [] and quiet.sections["silent"] == 1
 
 
 def test_run_knows_no_detector_by_name():

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import scalana
+from scalana.detectors.when.compiled_lines import COMPILED
 from scalana.runtime.record.layout import models_file
 from tests.attempts import attempts
 from tests.needs import torch_or_skip
@@ -48,7 +49,7 @@ def known_by(folder: Path) -> set[str]:
 def lines(folder: Path) -> dict[int, set[str]]:
     """Kernels by the line that most of them came from."""
     found: dict[int, set[str]] = {}
-    for line in scalana.analyze(folder).analysis.compiled:
+    for line in scalana.analyze(folder).analysis.section(COMPILED) or []:
         assert line.frame[0] in (str(PROGRAM), "")
         found.setdefault(line.frame[1], set()).update(kernel.name for kernel in line.kernels)
     return found

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import scalana
-from scalana.detectors.when.step_costs import GROWS
-from scalana.detectors.when.trend import line
+from scalana.detectors.annotate.advice import GROWS
+from scalana.detectors.when.cost_trend import line
 from tests.needs import torch_or_skip
 from tests.runtime import jobs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -128,7 +129,7 @@ def balanced(folder: Path) -> Analysis:
     """The same without the late rank: nobody waits."""
     analysis = late_rank(folder)
     analysis.findings.clear()
-    analysis.time = TimeSplit(work_s=35.0, wait_s=0.2, transfer_s=2.0, other_s=2.8)
+    analysis = replace(analysis, time=TimeSplit(work_s=35.0, wait_s=0.2, transfer_s=2.0, other_s=2.8))
     for values in analysis.ppg.metrics.values():
         values[:] = values[:, :1]
     analysis.ppg.metrics["wait_s"][:] = 0

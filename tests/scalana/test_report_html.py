@@ -65,7 +65,7 @@ def test_a_cost_that_grows_is_drawn(tmp_path: Path) -> None:
         shape="line", cost="work", before_s=0.001, after_s=0.004, first_step=7, last_step=10, steps=4, of=5,
         per_step_s=0.001, so_far_s=0.01, next_s=0.02, series_s=[0.001, 0.002, 0.004], series_steps=[7, 9, 11],
     )  # fmt: skip
-    analysis.findings = [replace(analysis.findings[0], evidence=Evidence(over_steps=known))]
+    analysis = replace(analysis, findings=[replace(analysis.findings[0], evidence=Evidence(over_steps=known))])
     seen = whole(page.render(analysis))
     assert "from step 7 on, on average: 1.0 ms" in seen.text and "from step 11 on, on average: 4.0 ms" in seen.text
     assert "step 11 on" in seen.text.replace("from step 11 on", "")  # the axis ends with the last column
@@ -80,7 +80,7 @@ def test_without_a_finding_it_says_so(tmp_path: Path) -> None:
 
 def test_without_any_time(tmp_path: Path) -> None:
     analysis = balanced(tmp_path)
-    analysis.time = TimeSplit()
+    analysis = replace(analysis, time=TimeSplit())
     assert "No time was recorded." in whole(page.render(analysis)).text
 
 
@@ -89,7 +89,7 @@ def test_nothing_of_a_run_becomes_markup(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
     run, finding = analysis.ppg.run, analysis.findings[0]
     run.command, run.warnings, run.host_of_rank = ["run", hostile], [hostile], [hostile] * 4
-    analysis.findings = [
+    found = [
         replace(
             finding,
             function=hostile,
@@ -99,6 +99,7 @@ def test_nothing_of_a_run_becomes_markup(tmp_path: Path) -> None:
             evidence=Evidence(callers=[hostile], region=hostile, leaf=Leaf(hostile, 1, hostile, 2)),
         )
     ]
+    analysis = replace(analysis, findings=found)
     for vertex in analysis.ppg.psg.vertices:
         vertex.place = replace(vertex.place, name=hostile)
     text = page.render(analysis)
@@ -161,8 +162,10 @@ def test_of_many_ranks_and_findings_the_page_stays_small(tmp_path: Path) -> None
         locations=Locations(numbers, np.ones(many, np.bool_), np.zeros(many), np.full(many, 10.0)),
         own=OwnWork(numbers, np.zeros(many, np.int64), seconds, seconds, np.zeros(many), numbers),
     )
-    analysis.waits = WaitStates(nothing, nothing, nothing)
-    analysis.findings = [replace(finding, ranks=[5 * number], lost_s=200.0 - number) for number in range(200)]
+    analysis = replace(analysis, waits=WaitStates(nothing, nothing, nothing))
+    analysis = replace(
+        analysis, findings=[replace(finding, ranks=[5 * number], lost_s=200.0 - number) for number in range(200)]
+    )
     seen = whole(page.render(analysis))
     assert "160 smaller causes, with" in seen.text and "rank 55 " in seen.text
     bars = sum((attributes.get("class") or "") == "rank" for _, attributes in seen.elements)
@@ -172,7 +175,7 @@ def test_of_many_ranks_and_findings_the_page_stays_small(tmp_path: Path) -> None
 def test_a_long_list_of_evidence_is_cut(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
     call = OpenOperation(list(range(1024)), "allreduce", 3)
-    analysis.findings = [replace(analysis.findings[0], evidence=Evidence(hang=call))]
+    analysis = replace(analysis, findings=[replace(analysis.findings[0], evidence=Evidence(hang=call))])
     text = whole(page.render(analysis)).text
     assert "10, 11 ... 1012 more" in text and "11, 12" not in text
 

@@ -129,7 +129,7 @@ def test_the_leaf_is_relative_evidence_and_a_related_location(tmp_path: Path) ->
     leaf = {"file": str(tmp_path / "clock.py"), "line": 12, "function": "pause", "calls": 3}
     finding = analysis.findings[0]
     inside = Leaf(str(tmp_path / "clock.py"), 12, "pause", 3)
-    analysis.findings = [replace(finding, evidence=replace(finding.evidence, leaf=inside))]
+    analysis = replace(analysis, findings=[replace(finding, evidence=replace(finding.evidence, leaf=inside))])
     (finding,) = json.loads(json_report.render(analysis))["findings"]
     assert finding["evidence"]["leaf"] == {**leaf, "file": "clock.py"}
     result = json.loads(sarif.render(analysis))["runs"][0]["results"][0]

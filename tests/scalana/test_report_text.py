@@ -48,7 +48,7 @@ def test_fits_the_width_and_colour_changes_nothing_else(tmp_path: Path, width: i
     analysis = late_rank(tmp_path)
     analysis.ppg.run.command = ["python", "x" * 300]
     long = "Model.forward.<locals>." + "very_long_name" * 8
-    analysis.findings = [replace(analysis.findings[0], function=long)]
+    analysis = replace(analysis, findings=[replace(analysis.findings[0], function=long)])
     analysis.warnings.append("long " * 60)
     plain = text.render(analysis, width=width)
     assert max(map(len, plain.splitlines())) <= width
@@ -109,7 +109,7 @@ def test_places_called_from_several_sites_are_one_row(tmp_path: Path) -> None:
 
 def test_small_findings_are_counted(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
-    analysis.findings *= text.MOST_FINDINGS + 2
+    analysis = replace(analysis, findings=analysis.findings * (text.MOST_FINDINGS + 2))
     report = text.render(analysis)
     assert f"\n{text.MOST_FINDINGS}  train.py" in report and f"\n{text.MOST_FINDINGS + 1}  train.py" not in report
     assert "2 smaller causes" in report
@@ -159,7 +159,7 @@ def test_hang(tmp_path: Path) -> None:
     analysis = late_rank(tmp_path)
     call = evidence(waiting_ranks=[0, 1, 3], operation="allreduce", sequence=3, seconds_here=3.0)
     finding = replace(analysis.findings[0], kind="hang", evidence=call)
-    analysis.findings = [finding]
+    analysis = replace(analysis, findings=[finding])
     assert claim(finding, 4) == "Rank 2 never reached the allreduce in which ranks 0, 1, 3 waited to the end."
     assert "does not arrive" in text.render(analysis)
     finding = replace(finding, evidence=call.updated(evidence(also_in="barrier")))
@@ -188,9 +188,11 @@ def test_the_function_below_a_named_call_is_shown_beside_it(tmp_path: Path) -> N
     analysis = late_rank(tmp_path)
     finding = analysis.findings[0]
     assert "inside it" not in text.render(analysis)
-    analysis.findings = [replace(finding, evidence=Evidence(leaf=Leaf(finding.file, 12, "pause", 3)))]
+    inside = Evidence(leaf=Leaf(finding.file, 12, "pause", 3))
+    analysis = replace(analysis, findings=[replace(finding, evidence=inside)])
     assert "\n  inside it    in pause, line 12, called from 3 lines\n" in text.render(analysis)
-    analysis.findings = [replace(finding, evidence=Evidence(leaf=Leaf(str(tmp_path / "vec.hpp"), 8, "dot", 1)))]
+    inside = Evidence(leaf=Leaf(str(tmp_path / "vec.hpp"), 8, "dot", 1))
+    analysis = replace(analysis, findings=[replace(finding, evidence=inside)])
     assert "\n  inside it    in dot, vec.hpp:8\n" in text.render(analysis)
 
 

@@ -13,11 +13,12 @@ import pytest
 
 import scalana
 from scalana.detectors.evidence import Evidence, InSteps, LostByPhase
-from scalana.detectors.when.regions import RegionTime
+from scalana.detectors.when.region_times import REGIONS, RegionTime
 from scalana.graphs.steps.periods import Periods
 from scalana.report import names, text
 from scalana.report.findings import over_steps
 from scalana.report.topics import steps
+from tests.known import with_section
 from tests.needs import torch_or_skip
 from tests.runtime import jobs
 from tests.scalana.command import command
@@ -109,11 +110,12 @@ def test_regions_are_a_table(tmp_path: Path) -> None:
     none = Periods.of(np.zeros((0, 4)), np.zeros((0, 4)))
     seconds = np.array([1.0, 2.0, 8.0, 3.0])
     analysis.ppg.timeline.locations.rank = np.arange(4)
-    analysis.regions = [
+    regions = [
         RegionTime(("input",), 40, seconds, np.array([0.0, 1.0, 0.0, 1.0]), none),
         RegionTime(("input", "augment"), 400, seconds / 2, np.zeros(4), none),
     ]
-    analysis.findings = [replace(analysis.findings[0], evidence=Evidence(region="input/augment"))]
+    finding = replace(analysis.findings[0], evidence=Evidence(region="input/augment"))
+    analysis = replace(with_section(analysis, REGIONS, regions), findings=[finding])
     page = text.render(analysis)
     rows = [" ".join(line.split()) for line in page.splitlines()]
     assert "1.00 2.50 8.00 0.50 40 input" in rows and "0.50 1.25 4.00 · 400 augment" in rows

@@ -70,8 +70,9 @@ class FlightJob:
                     **({"duration_ms": (end - came) / 1e6} if on_device and self.timing and not stuck else {}),
                 }
             )
-        config = {"name": "0", "desc": "default_pg", "ranks": str(list(range(self.ranks)))}
-        return {"version": "2.10", "pg_config": {"0": config} if on_device else {}, "pg_status": {}, "entries": entries}
+        name, description = ("0", "default_pg") if on_device else ("", "")
+        config = {name: {"name": name, "desc": description, "ranks": str(list(range(self.ranks)))}}
+        return {"version": "2.10", "pg_config": config, "pg_status": {}, "entries": entries}
 
     def write(self, folder: Path, as_json: bool = False) -> Path:
         """Write the dumps, one file a rank, as they are called by default."""

@@ -17,7 +17,7 @@ from scalana.detectors.pipeline.diagnosis.engine_flags import in_words_of
 from scalana.detectors.pipeline.diagnosis.replicas import Awaited
 from scalana.detectors.pipeline.measured.recorded import Recorded
 from scalana.detectors.pipeline.model.actions import Kind
-from scalana.detectors.reconcile import Extent, Told
+from scalana.detectors.reconcile import Extent, Verdict
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.named_place import CodeLocation
@@ -29,7 +29,7 @@ STANDS_OUT = 1.3
 """Times what a layer usually costs, from which it is named."""
 
 
-class Telling:
+class FindingMaker:
     """Makes findings of one pipeline."""
 
     def __init__(self, recorded: Recorded, diagnosis: Diagnosis, places: Places, wait_s: float) -> None:
@@ -48,7 +48,7 @@ class Telling:
             found = diagnosis.attribution
             self.wait_s = (found.step_s - found.seconds["compute"]) * self.steps * len(recorded.ranks)
 
-    def told(self, culprit: Culprit) -> Told:
+    def of_culprit(self, culprit: Culprit) -> Verdict:
         """A cause with a culprit."""
         ranks = [self.recorded.ranks[rank] for rank in culprit.ranks]
         kind = KIND_OF.get(culprit.cause, culprit.cause)
@@ -62,8 +62,8 @@ class Telling:
         steps = self._steps_of(culprit.ranks[0])
         if culprit.cause == "data" and len(steps):
             loads = np.flatnonzero(self._loading(culprit.ranks[0]) > 0)
-            return Told(finding, Extent(tuple(ranks), loads, windows_s=np.array([[steps[0, 0], steps[-1, 1]]])))
-        return Told(finding, Extent(tuple(ranks), windows_s=steps))
+            return Verdict(finding, Extent(tuple(ranks), loads, windows_s=np.array([[steps[0, 0], steps[-1, 1]]])))
+        return Verdict(finding, Extent(tuple(ranks), windows_s=steps))
 
     def _time(self, culprit: Culprit) -> PipelineTime:
         """What is known of a culprit, with the stage and the ranks of the job."""
@@ -82,7 +82,7 @@ class Telling:
         stands_for = np.full(len(number), self.steps / len(number) if self.recorded.on_device else 1.0)
         return Series("work", number, culprit.by_step, stands_for)
 
-    def schedule(self) -> list[Told]:
+    def schedule(self) -> list[Verdict]:
         """What another schedule would bring at no more memory; none where it brings little."""
         diagnosis, found = self.diagnosis, self.diagnosis.attribution
         saving, other = diagnosis.avoidable
@@ -100,9 +100,9 @@ class Telling:
                 "activations breaks this assumption."
             )
         nobody = Extent((), np.zeros(0, np.int64), np.zeros(0, np.int64))
-        return [Told(replace(finding, saving_s=saving * self.steps, advice=advice), nobody)]
+        return [Verdict(replace(finding, saving_s=saving * self.steps, advice=advice), nobody)]
 
-    def replica(self, awaited: Awaited, other: Telling) -> Told:
+    def replica(self, awaited: Awaited, other: FindingMaker) -> Verdict:
         """A whole pipeline that takes longer than its replicas, one of which is ``other``."""
         program = self.diagnosis.measured.program
         stages = awaited.stages or tuple(range(program.stages))
@@ -117,7 +117,7 @@ class Telling:
         finding = self._finding("replica", ranks, place, awaited.lost_s / len(self.recorded.ranks), time)
         where = Where(stage=stages[0], module=self.module(stages[0]))
         finding = replace(finding, saving_s=awaited.saving_s * self.steps, where=where)
-        return Told(finding, Extent(tuple(ranks), windows_s=self._steps_of(holders[0])))
+        return Verdict(finding, Extent(tuple(ranks), windows_s=self._steps_of(holders[0])))
 
     def _finding(self, cause: str, ranks: list[int], place: Place | None, lost_s: float, time: PipelineTime) -> Finding:
         psg, steps = self.places.psg, self.steps

@@ -118,6 +118,10 @@ def present_plan(profile: LayerProfile, engine: str) -> Plan | None:
     return uniform_plan(profile, engine)
 
 
+TITAN_ORDER = "torchtitan.csv"
+"""The name of the file with torchtitan's order."""
+
+
 def torchtitan(profile: LayerProfile, effort: Effort) -> Means:
     """Any cut and order, but the same number of stages on all ranks, in a loop or (two a rank) a V."""
     can = "any cut and order; stages in a loop or a V"
@@ -139,8 +143,7 @@ def torchtitan(profile: LayerProfile, effort: Effort) -> Means:
         plan, _ = search(profile, ENGINES["torch"], effort, tuple(begin), fixed=True)
     except ProfileError as error:
         return Means("torchtitan", can, None, (str(error),))
-    file = "torchtitan.csv"
-    return Means("torchtitan", can, plan, torchtitan_settings(profile, plan, file), file)
+    return Means("torchtitan", can, plan, torchtitan_settings(profile, plan, TITAN_ORDER), TITAN_ORDER)
 
 
 def _in_loop(stages: Stages, ranks: int) -> bool:
@@ -160,6 +163,13 @@ def torchtitan_settings(profile: LayerProfile, plan: Plan, file: str, schedule: 
         "module_fqns_per_model_part = " + json.dumps([list(part) for part in parts]),
     ]
     return tuple(settings)
+
+
+def own_settings(engine: str, profile: LayerProfile, plan: Plan) -> tuple[str, ...]:
+    """What scalana writes for an engine's best plan, from the plan alone."""
+    if engine == "torchtitan":
+        return torchtitan_settings(profile, plan, TITAN_ORDER)
+    return settings_of(engine, profile, plan, "")
 
 
 def settings_of(engine: str, profile: LayerProfile, plan: Plan, schedule: str) -> tuple[str, ...]:

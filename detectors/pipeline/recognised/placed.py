@@ -113,13 +113,13 @@ class _Hands:
 
     def sent(self, way: int) -> list[tuple[bool, int, int]]:
         """What goes to a neighbour, by whether it is a backward, its next stage and its microbatch."""
-        return self._told(self.target == way, self.next_stage)
+        return self._labels(self.target == way, self.next_stage)
 
     def came(self, way: int) -> list[tuple[bool, int, int]]:
         """What comes from a neighbour."""
-        return self._told(self.source == way, self.stage)
+        return self._labels(self.source == way, self.stage)
 
-    def _told(self, mine: BoolArray, stage: IntArray) -> list[tuple[bool, int, int]]:
+    def _labels(self, mine: BoolArray, stage: IntArray) -> list[tuple[bool, int, int]]:
         return list(zip(*(column[mine].tolist() for column in (self.backward, stage, self.number)), strict=True))
 
 
@@ -184,7 +184,7 @@ def _with_stages(events: Events, stages: IntArray, steps: int) -> Iterator[Place
             [guess.hands(place, ahead) for ahead in range(1, len(guess.forwards[0]) + 1)]
             for place in range(len(stages))
         ]
-        for told in _told(events, stages, able, steps):
+        for told in _by_stages(events, stages, able, steps):
             yield Placed(np.repeat(np.arange(steps), microbatches), told, stages)
 
 
@@ -203,7 +203,7 @@ def possible_steps(events: Events) -> list[int]:
     return [steps for steps in (most, most // 2) if steps > 1 and most % steps == 0]
 
 
-def _told(events: Events, stages: IntArray, able: list[list[_Hands]], steps: int) -> Iterator[Events]:
+def _by_stages(events: Events, stages: IntArray, able: list[list[_Hands]], steps: int) -> Iterator[Events]:
     """Events by their stages and microbatches, in each way that can be, of those that each rank is ``able`` to."""
     sides = [_Side.of(events, place) for place in range(len(stages))]
     if any(side.steps(tried[0]) != steps for side, tried in zip(sides, able, strict=True)):

@@ -56,7 +56,7 @@ def read_ring(events: Events, places: int) -> Ring | None:
         return None
     for size in range(1, int(sent.max()) // chunks + 1):
         labels = [_labels(sent // chunks, chunks, size, backward) for backward in (False, True)]
-        told = _told(kept, places, labels, chunks)
+        told = _by_stages(kept, places, labels, chunks)
         if _can_be(told, places):
             left = events.take(events.number >= np.where(_around(events, places), wrapped, count))
             of_step = np.repeat(np.arange(len(sent)), sent // chunks)
@@ -112,7 +112,7 @@ def _labels(microbatches: IntArray, chunks: int, size: int, backward: bool) -> I
     return np.concatenate(found)
 
 
-def _told(events: Events, places: int, labels: list[IntArray], chunks: int) -> Events:
+def _by_stages(events: Events, places: int, labels: list[IntArray], chunks: int) -> Events:
     """Events by their stages: those around the ring are for the next chunk, and backwards for the one before."""
     around = _around(events, places)
     chunk, number = np.zeros(len(events.place), np.int64), np.zeros(len(events.place), np.int64)

@@ -1,4 +1,4 @@
-"""A pipeline plan, as people read it: who has which layers, what it brings, what engines make of it."""
+"""A pipeline plan as text: the layers of each rank, the predicted gain, and settings for engines."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _plan_row(name: str, plan: Plan, proposal: Proposal, text: str) -> Row:
 
 
 def _ranks(plan: Plan, profile: LayerProfile) -> Table:
-    """Who has which layers."""
+    """The layers of each rank."""
     work, rows = profile.work_s, []
     for rank in range(min(profile.ranks, _MOST_RANKS)):
         parts, busy = [], 0.0

@@ -15,7 +15,7 @@ class Picture:
     """A finished picture."""
 
     label: str
-    """What it shows, for those who do not see it."""
+    """What it shows, for readers that do not see it."""
     svg: Callable[[], str]
     """Draws it. It is called by renderers that show pictures alone, as drawing may take long."""
 

@@ -43,7 +43,7 @@ class Share:
     color: int
     """Its number in the palette of a renderer."""
     behind: str = ""
-    """Who or what causes it, or what it means."""
+    """What causes it (ranks, a stage), or what it means."""
     is_marked: bool = False
     """Whether readers should look at it first."""
 

@@ -1,4 +1,4 @@
-"""The sentence that says who does what at the place of a finding, from the row of its kind."""
+"""The sentence that says what ranks do at the place of a finding, from the row of its kind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIELD = re.compile(r"\{([^{}]+)\}")
 
 
 def claim(finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> str:
-    """Who does what here, as a sentence. ``ranks`` is how many processes the job has, ``processes`` their names."""
+    """What ranks do here, as a sentence. ``ranks`` is how many processes the job has, ``processes`` their names."""
     kind = kind_of(finding.kind)
     place = finding.evidence.place
     here, others = (place.seconds_here, place.seconds_others) if place is not None else (None, None)

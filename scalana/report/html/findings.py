@@ -109,7 +109,7 @@ def _source(cause: Cause) -> Markup | None:
 
 
 def _inside(cause: Cause) -> Markup | None:
-    """Where inside the place, and who calls it."""
+    """Where inside the place the time is spent, and the callers of the place."""
     rows: list[Markup] = []
     for one in cause.inside:
         rows += [element("dt", "inside it"), element("dd", element("code", one.place + one.text))]

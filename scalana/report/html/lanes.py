@@ -72,7 +72,7 @@ def _row(filled: FloatArray, number: int, name: str, styles: list[str], parts: S
 
 
 def _outline(low: IntArray, high: IntArray, y: int) -> str:
-    """Columns from ``low`` up to ``high``; neighbours that are alike are one box."""
+    """Columns from ``low`` up to ``high``; equal neighbours are one box."""
     width = (_WIDTH - _LEFT) / len(low)
     change = np.flatnonzero((np.diff(low) != 0) | (np.diff(high) != 0)) + 1
     edges = [0, *change.tolist(), len(low)]

@@ -45,7 +45,7 @@ def _line(account: Account, width: int, paint: Paint) -> list[str]:
 
 
 def _bars(account: Account, width: int, paint: Paint) -> list[str]:
-    """A row each: name, share, seconds, a bar where there is room, and who is behind it."""
+    """A row each: name, share, seconds, a bar where there is room, and its cause."""
     lines = []
     for part in account.shares:
         share = account.share(part)
@@ -60,7 +60,7 @@ def _bars(account: Account, width: int, paint: Paint) -> list[str]:
 
 
 def _rows(account: Account, width: int, paint: Paint) -> list[str]:
-    """A row each: share, seconds, who is behind it, and the name, which may be long."""
+    """A row each: share, seconds, its cause, and the name, which may be long."""
     behind = max([len(account.behind_head), 8, *(len(part.behind) for part in account.shares)])
     head = f"  {'share':>6} {account.seconds_head:>10}  {account.behind_head:>{behind}}  {account.of}"
     lines = [paint(head, "dim")]

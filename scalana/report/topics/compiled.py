@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalana.detectors.when.compiled_lines import COMPILED
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Row, Section, Table, Tone, section, texts
 from scalana.report.values import plain
@@ -39,7 +40,7 @@ _COLUMNS = (
 def sections(analysis: Analysis) -> Sequence[Section]:
     """The lines whose kernels take most: ms of a step on the rank that takes least, in the middle, most; and what is
     fused."""
-    lines = analysis.compiled
+    lines = analysis.section(COMPILED)
     if not lines:
         return []
     largest = float(lines[0].seconds.sum(axis=0).max())
@@ -103,8 +104,8 @@ def some_operators(operators: list[str]) -> str:
 
 def entries(analysis: Analysis) -> dict[str, Any]:
     """Every line of compiled code that took time, for the JSON report."""
-    cwd = analysis.ppg.run.cwd
-    return {"compiled": [_entry(line, analysis, cwd) for line in analysis.compiled]} if analysis.compiled else {}
+    lines, cwd = analysis.section(COMPILED), analysis.ppg.run.cwd
+    return {"compiled": [_entry(line, analysis, cwd) for line in lines]} if lines else {}
 
 
 def _entry(line: CompiledLine, analysis: Analysis, cwd: str) -> dict[str, Any]:

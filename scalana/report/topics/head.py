@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scalana.detectors.when.steady import STEADY
 from scalana.report import names
 from scalana.report.document.sections import texts
 from scalana.report.topics import places, steps
@@ -53,10 +54,10 @@ def nothing(analysis: Analysis) -> tuple[str, str]:
         if time.wait_s <= 0.0005 * time.total_s:
             text = "no rank waits for another one."
         else:
+            when = "" if analysis.section(STEADY) is None else " in the steps"
             text = (
-                f"ranks wait for each other {names.percent(time.wait_s / time.total_s)} of the time"
-                f"{'' if analysis.steady is None else ' in the steps'}, but no line of the program on "
-                "specific ranks explains a significant part."
+                f"ranks wait for each other {names.percent(time.wait_s / time.total_s)} of the time{when}, "
+                "but no line of the program on specific ranks explains a significant part."
             )
         if run.notes or run.missing_ranks:
             first = "Nothing stands out in what was recorded: "

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalana.detectors.when.module_times import ModuleTimes
+from scalana.detectors.when.module_times import MODULES, ModuleTimes
+from scalana.detectors.when.module_work import WORK
+from scalana.detectors.when.roofline import ROOFLINE
 from scalana.graphs.spans.modules import DIRECTIONS
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Row, Section, Table, Tone, section, texts
@@ -72,7 +74,7 @@ def rows_of(times: ModuleTimes) -> list[ModuleRow]:
 
 def sections(analysis: Analysis) -> Sequence[Section]:
     """The largest modules: ms of a step on the rank that takes least, in the middle, most; forward and backward."""
-    times = analysis.modules
+    times, beside = analysis.section(MODULES), analysis.section(ROOFLINE)
     if times is None:
         return []
     rows = rows_of(times)
@@ -87,7 +89,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
         *(Column(head, 7) for head in ("least", "median", "most")),
         *(Column(head, 8) for head in ("forward", "backward")),
         *([Column("starved", 8)] if on_device else []),
-        *([Column("reached", 8)] if analysis.roofline is not None else []),
+        *([Column("reached", 8)] if beside is not None else []),
         Column("module", is_text=True, leads=True, tone=Tone.PLACE),
     ]
     smaller, whose = len(rows) - len(shown), "time" if on_device else "CPU time"
@@ -95,10 +97,10 @@ def sections(analysis: Analysis) -> Sequence[Section]:
         f"and {smaller} smaller: see the JSON report" if smaller else "",
         "starved: at most this share of the time on the device passes in waiting for the host" if on_device else "",
         f"reached: the least time that this machine needs, as a share of the {whose} (scalana calibrate)"
-        if analysis.roofline is not None
+        if beside is not None
         else "",
     )
-    made = tuple(_row(row, on_device, analysis.roofline) for row in shown)
+    made = tuple(_row(row, on_device, beside) for row in shown)
     return [section("modules", "Modules", of, Table(tuple(columns), made, notes))]
 
 
@@ -129,7 +131,7 @@ def _way(row: ModuleRow, way: str) -> str:
 
 def entries(analysis: Analysis) -> dict[str, Any]:
     """Every module of a run, for the JSON report."""
-    times = analysis.modules
+    times = analysis.section(MODULES)
     if times is None:
         return {}
     ranks = np.flatnonzero(times.of_ranks())
@@ -149,8 +151,9 @@ def entries(analysis: Analysis) -> dict[str, Any]:
         "ranks": [int(rank) for rank in ranks],
         "modules": modules,
     }
-    if analysis.roofline is not None:
-        found["ceilings"] = roofline.ceilings_document(analysis.roofline)
+    beside = analysis.section(ROOFLINE)
+    if beside is not None:
+        found["ceilings"] = roofline.ceilings_document(beside)
     return {"modules": found}
 
 
@@ -171,9 +174,10 @@ def _seconds(times: ModuleTimes, number: int, ranks: IntArray) -> dict[str, Any]
 
 def _work(analysis: Analysis, module: int) -> dict[str, Any]:
     """What a module computes, if that was counted; modules have the same numbers there."""
-    if analysis.work is None:
+    work = analysis.section(WORK)
+    if work is None:
         return {}
-    found = roofline.work_document(analysis.work, analysis.roofline, module)
+    found = roofline.work_document(work, analysis.section(ROOFLINE), module)
     return {"work": found} if found else {}
 
 

@@ -187,7 +187,7 @@ def avoidable(pipeline: Pipeline) -> str:
 
 
 def _blamed(pipeline: Pipeline, cause: str, processes: ProcessNames) -> str:
-    """Who or what is behind a cause, short."""
+    """The stages, ranks or links behind a cause, short."""
     culprit = next(one for one in pipeline.culprits if one.cause == cause)
     world = [pipeline.recorded.ranks[rank] for rank in culprit.ranks]
     if cause == "link" and (links := culprit.evidence.links) is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scalana.detectors.when.servers import seconds_of
+from scalana.detectors.when.server_waits import seconds_of
+from scalana.detectors.when.steady import STEADY
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Facts, Fit, Row, Section, Table, Tone, section, texts
 from scalana.report.topics.hot import HotPlace, hot_places, seconds_by_place
@@ -72,7 +73,7 @@ class HotTable:
 
 def hot_table(analysis: Analysis) -> HotTable | None:
     """Places by time, seconds of an average rank; those of the steady state, where there is one."""
-    ppg, steady = analysis.ppg, analysis.steady
+    ppg, steady = analysis.ppg, analysis.section(STEADY)
     places = hot_places(ppg.metrics, ppg, steady.outside if steady is not None else None)
     whole = float(ppg.run.seconds or 0.0) if steady is None else steady.time.total_s / max(ppg.run.ranks, 1)
     whole = max(whole, sum(place.time_s for place in places))
@@ -87,10 +88,11 @@ def hot_table(analysis: Analysis) -> HotTable | None:
 
 def outside(analysis: Analysis) -> str:
     """What ranks did in start-up and end, and between steps; "" where there is nothing to tell."""
-    if analysis.steady is None or analysis.window is not None:
+    steady = analysis.section(STEADY)
+    if steady is None or analysis.window is not None:
         return ""
     ppg = analysis.ppg
-    places = seconds_by_place(analysis.steady.outside["time_s"], ppg)
+    places = seconds_by_place(steady.outside["time_s"], ppg)
     whole = sum(seconds for *_, seconds in places)
     if whole <= 0.0:
         return ""

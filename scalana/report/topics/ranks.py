@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scalana.detectors.delays.time_split import split_by_rank
+from scalana.detectors.when.steady import STEADY
 from scalana.report import names
 from scalana.report.document.pictures import BarRow, Bars
 from scalana.report.document.sections import Section
@@ -56,7 +57,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
 def _in_steps(analysis: Analysis) -> FloatArray | None:
     """The same of the steady state alone; None without one, and where other threads than the main ones communicate,
     as only the sum over threads is known then."""
-    steady, metrics = analysis.steady, analysis.ppg.metrics
+    steady, metrics = analysis.section(STEADY), analysis.ppg.metrics
     if steady is None or not analysis.ppg.timeline.locations.is_main.all():
         return None
     time_s, stall, core, comm, wait = (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalana.detectors.when.region_times import REGIONS
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Row, Section, Table, Tone, section, texts
 from scalana.report.topics.places import amount
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scalana.detectors.analysis import Analysis
-    from scalana.detectors.when.regions import RegionTime
+    from scalana.detectors.when.region_times import RegionTime
 
 MOST_REGIONS = 12
 """Shown; the JSON report has all."""
@@ -32,23 +33,25 @@ _COLUMNS = (
 
 def sections(analysis: Analysis) -> Sequence[Section]:
     """A row for every region: seconds of the rank that is in it least, in the middle, most, and waiting in it."""
-    if not analysis.regions:
+    regions = analysis.section(REGIONS)
+    if not regions:
         return []
     rows = []
-    for region in analysis.regions[:MOST_REGIONS]:
+    for region in regions[:MOST_REGIONS]:
         seconds, wait_s = _of_recorded(analysis, region)
         amounts = (names.amount(float(value)) for value in (seconds.min(), np.median(seconds), seconds.max()))
         wait = amount(float(wait_s.mean()), float(seconds.mean()))
         name = Cell(region.path[-1], indent=len(region.path) - 1, full=" / ".join(region.path))
         rows.append(Row((*amounts, wait, str(region.count), name)))
-    more = len(analysis.regions) - MOST_REGIONS
+    more = len(regions) - MOST_REGIONS
     notes = texts(f"and {more} more: see the JSON report" if more > 0 else "")
     return [section("regions", "Regions", "seconds of a rank", Table(_COLUMNS, tuple(rows), notes))]
 
 
 def entries(analysis: Analysis) -> dict[str, Any]:
     """Every region, for the JSON report."""
-    return {"regions": [_entry(region, analysis) for region in analysis.regions]} if analysis.regions else {}
+    regions = analysis.section(REGIONS)
+    return {"regions": [_entry(region, analysis) for region in regions]} if regions else {}
 
 
 def _entry(region: RegionTime, analysis: Analysis) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def title(account: RLAccount) -> str:
 
 
 def awaited(account: RLAccount, processes: ProcessNames) -> list[str]:
-    """Who is waited for most, by cause; "" for nobody."""
+    """The process that others wait for most, by cause; "" for none."""
     return [_SPECIAL[worst] if worst in _SPECIAL else processes.one(worst) for worst in account.worst.tolist()]
 
 

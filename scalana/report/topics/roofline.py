@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalana.detectors.when.module_times import MODULES
 from scalana.detectors.when.module_work import WAYS, ModuleWork
-from scalana.detectors.when.roofline import COMPUTE, MEMORY, OVERHEAD, Roofline
+from scalana.detectors.when.roofline import COMPUTE, MEMORY, OVERHEAD, ROOFLINE, Roofline
 from scalana.graphs.spans.operator_costs import flops_of
 from scalana.report import names
 from scalana.report.document.sections import Facts, Section, section, texts
@@ -89,7 +90,7 @@ def _median(values: FloatArray) -> float:
 
 def sections(analysis: Analysis) -> Sequence[Section]:
     """Where modules stay furthest below what the machine can do; a hint where that was not measured."""
-    line = analysis.roofline
+    line = analysis.section(ROOFLINE)
     if line is None:
         hint = _hint(analysis)
         return [Section(NAME, "", ((Facts((hint,)),),))] if hint else []
@@ -127,7 +128,7 @@ def _where(analysis: Analysis, module: Module) -> str:
 
 def _hint(analysis: Analysis) -> str:
     operators = analysis.ppg.models.operators
-    if not operators.machines or analysis.modules is None:
+    if not operators.machines or analysis.section(MODULES) is None:
         return ""
     if not len(operators):
         return (

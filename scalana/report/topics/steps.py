@@ -1,4 +1,4 @@
-"""The steps of a run, as reports tell of them."""
+"""The steps of a run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalana.detectors.when.slow_steps import SLOW_STEPS
+from scalana.detectors.when.steady import STEADY
 from scalana.report import names
 from scalana.report.document.pictures import ColumnBar, Columns
 from scalana.report.document.sections import Facts, Part, Section
@@ -105,7 +107,7 @@ def _columns(analysis: Analysis) -> Columns | None:
     known = np.where(np.isfinite(length), length, 0.0)
     if found is None or not known.any():
         return None
-    slow = {step.number for step in analysis.slow_steps}
+    slow = {step.number for step in analysis.section(SLOW_STEPS) or []}
     size = -(-len(known) // MOST_COLUMNS)
     bars = []
     for begin in range(0, len(known), size):
@@ -125,7 +127,7 @@ def _columns(analysis: Analysis) -> Columns | None:
 
 
 def in_words(analysis: Analysis) -> str:
-    """Start-up, so many steps of so long each, the end; "" where there are no steps."""
+    """Start-up, number and length of the steps, the end; "" where there are no steps."""
     known = summary(analysis)
     if known is None:
         return ""
@@ -154,10 +156,11 @@ def in_words(analysis: Analysis) -> str:
 
 
 def slow_in_words(analysis: Analysis) -> str:
-    """Which steps were slow, and who made them so; "" where none was."""
-    if not analysis.slow_steps:
+    """Which steps were slow, and the causes; "" where none was."""
+    slow = analysis.section(SLOW_STEPS)
+    if not slow:
         return ""
-    shown = analysis.slow_steps[:_MOST_SLOW]
+    shown = slow[:_MOST_SLOW]
     causes: dict[str, list[SlowStep]] = {}
     for step in shown:
         causes.setdefault(_cause(step, analysis), []).append(step)
@@ -165,10 +168,10 @@ def slow_in_words(analysis: Analysis) -> str:
     for cause, of in causes.items():
         listed = ", ".join(f"{step.number} ({names.seconds(step.seconds)})" for step in of)
         texts.append(f"{listed}: {cause}" if cause else listed)
-    more = len(analysis.slow_steps) - len(shown)
+    more = len(slow) - len(shown)
     if more:
         texts.append(f"and {more} more")
-    word = "slow step: " if len(analysis.slow_steps) == 1 else "slow steps: "
+    word = "slow step: " if len(slow) == 1 else "slow steps: "
     return word + "; ".join(texts)
 
 
@@ -184,16 +187,16 @@ def _cause(step: SlowStep, analysis: Analysis) -> str:
 def entries(analysis: Analysis) -> dict[str, Any]:
     """The steps, which of them were slow, and where their time went, for the JSON report."""
     found: dict[str, Any] = {}
-    known = summary(analysis)
+    known, slow, steady = summary(analysis), analysis.section(SLOW_STEPS) or [], analysis.section(STEADY)
     if known is not None:
         found["steps"] = {
             **{name: plain(value) for name, value in asdict(known).items()},
-            "slowest": [step.number for step in analysis.slow_steps],
-            "slow": [_slow_entry(step, analysis.ppg.run) for step in analysis.slow_steps if step.cause is not None],
+            "slowest": [step.number for step in slow],
+            "slow": [_slow_entry(step, analysis.ppg.run) for step in slow if step.cause is not None],
             **({"window": list(analysis.window)} if analysis.window is not None else {}),
         }
-    if analysis.steady is not None:
-        found["time_steady"] = time.entry(analysis.steady.time)
+    if steady is not None:
+        found["time_steady"] = time.entry(steady.time)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scalana.detectors.when.steady import STEADY
 from scalana.report.document.sections import Account, Facts, Layout, Section, Share
 from scalana.report.values import plain
 
@@ -31,14 +32,15 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     part: Account | Facts = Facts(("No time was recorded.",))
     if time.total_s > 0:
         shares = [Share(name, getattr(time, field), color) for color, (field, name) in enumerate(PARTS.items())]
-        lead = "" if analysis.steady is None else "in the steps"
+        lead = "" if analysis.section(STEADY) is None else "in the steps"
         part = Account("all ranks", time.total_s, tuple(shares), Layout.LINE, lead)
     return [Section(NAME, HEADING, ((part,),), is_head=True)]
 
 
 def shown_time(analysis: Analysis) -> TimeSplit:
     """The rank-seconds that are divided: of the steady state, where there is one."""
-    return analysis.time if analysis.steady is None else analysis.steady.time
+    steady = analysis.section(STEADY)
+    return analysis.time if steady is None else steady.time
 
 
 def entry(time: TimeSplit) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 import scalana
-from scalana.detectors.when.step_costs import GROWS
+from scalana.detectors.annotate.advice import GROWS
 from scalana.importers.registry import import_traces
 from tests.tools.device_job import MS, US, Fault, Job
 

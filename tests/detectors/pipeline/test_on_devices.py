@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from scalana.detectors.analysis import Analysis
+from scalana.detectors.annotate.advice import GROWS
 from scalana.detectors.pipeline.diagnosis.attribution import SHARES
 from scalana.detectors.pipeline.model.actions import Kind
 from scalana.detectors.pipeline.model.schedules import BY_NAME
 from scalana.detectors.run import analyze
-from scalana.detectors.when.step_costs import GROWS
 from scalana.graphs.arrays.types import FloatArray
 from scalana.runtime.record.format import LANE_STREAM, SPAN_TYPE
 from tests.detectors.pipeline.examples import one_after_the_other, rows_of, uniform

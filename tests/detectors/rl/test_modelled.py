@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from scalana import api
+from scalana.detectors.annotate.advice import GROWS
 from scalana.detectors.rl.account import RLAccount
-from scalana.detectors.when.step_costs import GROWS
 from scalana.report.findings.over_steps import trend
 from scalana.report.topics.rl import slower
 from scalana.runtime.record.format import SPAN_TYPE
@@ -156,7 +156,7 @@ def test_processes_without_a_rollout_have_no_section(tmp_path: Path) -> None:
     from scalana.detectors.rl.detector import RLStragglers
 
     outcome = RLStragglers().detect(Facts(run.report.ppg))
-    assert outcome.sections == {} and outcome.told == []
+    assert outcome.sections == {} and outcome.verdicts == []
 
 
 def test_a_verifier_that_takes_longer_from_step_to_step_is_told_so(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from scalana import api
+from scalana.detectors.evidence import PoolOrder
 from scalana.detectors.facts import Facts
 from scalana.detectors.late_ranks.advice import advise_order
 from scalana.detectors.slow_workers.slow_workers import detect
@@ -62,11 +64,11 @@ def test_processes_with_calls_of_their_own_are_no_pool(tmp_path: Path) -> None:
 
 
 def test_advice_says_what_pays() -> None:
-    pool: dict[str, object] = {"workers": 4, "tasks": 86, "error": 0.01}
-    both = advise_order({**pool, "longest_first_s": 0.51, "halves_s": 0.4})
+    pool = PoolOrder(workers=4, tasks=86, error=0.01, longest_first_s=0.51, halves_s=0.4)
+    both = advise_order(pool)
     assert "the longest first" in both and "0.51 s" in both and "0.4 s" in both
-    assert "smaller pieces" not in advise_order({**pool, "longest_first_s": 0.51, "halves_s": 0.0})
-    assert "in any order" in advise_order({**pool, "longest_first_s": 0.0, "halves_s": 0.4})
+    assert "smaller pieces" not in advise_order(replace(pool, halves_s=0.0))
+    assert "in any order" in advise_order(replace(pool, longest_first_s=0.0))
 
 
 def test_a_run_whose_processes_are_all_ended_by_others_ends_with_their_last_call(tmp_path: Path) -> None:

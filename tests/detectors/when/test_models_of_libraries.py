@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from scalana.detectors.annotate.operators import operators_at
 from scalana.detectors.finding import Where
 from scalana.detectors.run import analyze
-from scalana.frontend.models.recorded import add_models, operators_at
+from scalana.frontend.models.recorded import with_models
 from scalana.graphs.ppg import PPG
 from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.chosen_steps import is_chosen
@@ -104,8 +105,9 @@ def test_a_finding_is_at_the_users_line_and_names_that_of_the_model(
 def test_the_time_in_a_model_lies_on_its_operators_and_modules(tmp_path: Path) -> None:
     ppg = run(tmp_path, {})
     before = ppg.metrics["time_s"].sum(axis=0)
-    assert add_models(ppg, lambda file: SOURCE if file == HUB else "")
-    psg, time = ppg.psg, ppg.metrics["time_s"]
+    grown = with_models(ppg, lambda file: SOURCE if file == HUB else "")
+    assert grown is not None
+    psg, time = grown.psg, grown.metrics["time_s"]
     found = {
         (one.kind, one.place.name, one.place.file, one.place.line, psg.module_of(one.index)): float(time[one.index, 0])
         for one in psg.vertices

@@ -11,12 +11,15 @@ import pytest
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.finding import Where
 from scalana.detectors.run import analyze
-from scalana.detectors.when.roofline import Ceilings, roofline
+from scalana.detectors.when.module_times import MODULES
+from scalana.detectors.when.module_work import WORK
+from scalana.detectors.when.roofline import ROOFLINE, Ceilings, roofline
 from scalana.report import data, text
 from scalana.runtime.chosen_steps import Chosen, is_chosen
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import SPAN_TYPE
 from tests.graphs.runs import FILE, LIBRARY, MS, Rank, build, make_ranks
+from tests.known import with_section
 
 ROOT = Path(__file__).resolve().parents[3]
 STEPS = 20
@@ -24,7 +27,7 @@ TORCH = f"{LIBRARY}/torch/nn/modules/module.py", "Module._wrapped_call_impl", 1
 NET = [(FILE, "<module>", 40), TORCH]
 LAYER = [*NET, (FILE, "Net.forward", 12), TORCH]
 EXPERT = [*LAYER, (FILE, "Layer.forward", 22), TORCH]
-WORK = [*EXPERT, (FILE, "Expert.forward", 32)]
+EXPERT_WORK = [*EXPERT, (FILE, "Expert.forward", 32)]
 BACKWARD = [(FILE, "<module>", 42), (f"{LIBRARY}/torch/_tensor.py", "Tensor.backward", 1)]
 
 
@@ -46,7 +49,7 @@ def step(rank: Rank, number: int, slow: bool, elements: int) -> None:
         expert_ms = 40 if slow and layer else 10
         rank.work(LAYER, 5)
         expert = rank.now
-        rank.work(WORK, expert_ms)
+        rank.work(EXPERT_WORK, expert_ms)
         if timed:
             span(rank, f"layers.{layer}.expert", "Expert", EXPERT, expert, number, elements=elements)
             span(rank, f"layers.{layer}", "Layer", LAYER, inside, number, elements=64)
@@ -125,7 +128,7 @@ def test_the_small_half_of_a_cause_is_told_beside_the_large_one(
             begin, slow = rank.now, rank.rank == 1
             rank.work("load", 100)
             inside = rank.now
-            rank.work(WORK, 43 if slow else 40)
+            rank.work(EXPERT_WORK, 43 if slow else 40)
             if is_chosen(number):
                 span(rank, "layers.1.expert", "Expert", EXPERT, inside, number)
             inside = rank.now
@@ -168,9 +171,9 @@ def test_the_same_work_at_a_part_of_the_speed_is_said_and_is_below_the_ceiling(t
     assert isinstance(told, dict) and told["different"] == "time"
     assert told["flops_here"] == told["flops_others"] == 2e9 and told["speed"] == pytest.approx(0.25)
     assert "computes the same as on other ranks (2 GFLOP a step), at 0.25 of their speed" in text.render(analysis)
-    assert analysis.work is not None
+    assert analysis.section(WORK) is not None
     ceilings = Ceilings({"float32": 400e9}, ((1 << 26, 100e9),))
-    analysis.roofline = roofline(analysis.work, dict.fromkeys(range(3), ceilings))
+    analysis = with_section(analysis, ROOFLINE, roofline(analysis.section(WORK), dict.fromkeys(range(3), ceilings)))
     whole = data.document(analysis)
     jsonschema.validate(whole, json.loads((ROOT / "docs" / "report.schema.json").read_text()))
     by_name = {module["name"]: module.get("work", {}) for module in whole["modules"]["modules"]}
@@ -185,7 +188,7 @@ def test_the_same_work_at_a_part_of_the_speed_is_said_and_is_below_the_ceiling(t
 
 def test_without_a_slow_rank_there_is_no_module_to_name(tmp_path: Path) -> None:
     analysis = run(tmp_path, slow_rank=-1)
-    assert not analysis.findings and analysis.modules is not None
+    assert not analysis.findings and analysis.section(MODULES) is not None
 
 
 def test_dear_steps_are_chosen_less_often_and_are_part_of_the_others_choice() -> None:

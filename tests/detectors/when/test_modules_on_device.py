@@ -12,8 +12,9 @@ import pytest
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.finding import Finding
 from scalana.detectors.run import analyze
-from scalana.detectors.when.module_times import with_modules
-from scalana.detectors.when.roofline import Ceilings, roofline
+from scalana.detectors.when.module_times import MODULES, with_modules
+from scalana.detectors.when.module_work import WORK
+from scalana.detectors.when.roofline import ROOFLINE, Ceilings, roofline
 from scalana.report import data, text
 from scalana.report.findings.inside import in_module
 from scalana.report.text.paint import Paint
@@ -23,6 +24,7 @@ from scalana.runtime.chosen_steps import is_chosen
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import LANE_STREAM, SPAN_TYPE
 from tests.graphs.runs import FILE, LIBRARY, MS, Rank, build, make_ranks
+from tests.known import with_section
 
 ROOT = Path(__file__).resolve().parents[3]
 STEPS, RANKS, SLOW = 40, 2, 1
@@ -199,11 +201,11 @@ def test_a_finding_of_devices_is_in_what_their_device_takes_longer_for_and_other
 ) -> None:
     analysis = run(tmp_path, slow=slow)
     on, other = ("device", "host") if kind == "device-late" else ("host", "device")
-    assert analysis.modules is not None
-    layer = next(number for number, one in enumerate(analysis.modules.modules) if one.name == "layers.1")
-    vertex = int(analysis.modules.places[layer][0][0])
+    assert analysis.section(MODULES) is not None
+    layer = next(number for number, one in enumerate(analysis.section(MODULES).modules) if one.name == "layers.1")
+    vertex = int(analysis.section(MODULES).places[layer][0][0])
     one = Finding(kind, vertex, FILE, 12, 12, "Net.forward", "comp", [SLOW], 1.0, 1.0, 0.0)
-    (one,) = with_modules([one], analysis.modules, analysis.ppg)
+    (one,) = with_modules([one], analysis.section(MODULES), analysis.ppg)
     assert (one.where.module, one.where.direction) == (module, slow)
     found = one.evidence.as_dict()["module_time"]
     assert isinstance(found, dict) and found["on"] == on
@@ -219,8 +221,8 @@ def test_a_finding_of_devices_is_in_what_their_device_takes_longer_for_and_other
 
 def test_work_is_divided_by_the_time_of_the_device(tmp_path: Path) -> None:
     analysis = run(tmp_path)
-    assert analysis.work is not None
-    analysis.roofline = roofline(analysis.work, dict.fromkeys(range(RANKS), CEILINGS))
+    assert analysis.section(WORK) is not None
+    analysis = with_section(analysis, ROOFLINE, roofline(analysis.section(WORK), dict.fromkeys(range(RANKS), CEILINGS)))
     work = by_name(analysis)["layers.0", "Layer"]["work"]["forward"]
     assert work["seconds"] == pytest.approx(0.010) and work["flops_per_s"] == pytest.approx(2e9 / 0.010)
     assert work["least_s"] == pytest.approx(0.005) and work["reached"] == pytest.approx(0.5)
@@ -232,8 +234,8 @@ def test_work_is_divided_by_the_time_of_the_device(tmp_path: Path) -> None:
 
 def test_what_a_device_took_that_was_not_marked_is_not_said_to_reach_anything(tmp_path: Path) -> None:
     analysis = run(tmp_path, unmarked="layers.0")
-    assert analysis.work is not None
-    analysis.roofline = roofline(analysis.work, dict.fromkeys(range(RANKS), CEILINGS))
+    assert analysis.section(WORK) is not None
+    analysis = with_section(analysis, ROOFLINE, roofline(analysis.section(WORK), dict.fromkeys(range(RANKS), CEILINGS)))
     found = by_name(analysis)
     assert "reached" not in found["layers.0", "Layer"]["work"]["forward"]
     assert found["layers.1", "Layer"]["work"]["forward"]["reached"] == pytest.approx(0.25, rel=0.5)

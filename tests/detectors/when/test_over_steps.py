@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from scalana.detectors import analyze
+from scalana.detectors.annotate.advice import GROWS
 from scalana.detectors.evidence import Evidence, OverSteps
 from scalana.detectors.finding import Finding
-from scalana.detectors.when.step_costs import GROWS
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo

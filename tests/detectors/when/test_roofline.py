@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scalana.detectors.annotate.modules import with_work
 from scalana.detectors.evidence import Evidence, ModuleTime
 from scalana.detectors.finding import Finding, Where
-from scalana.detectors.when.module_comparison import with_work
 from scalana.detectors.when.module_work import ModuleWork, with_inside
 from scalana.detectors.when.roofline import Ceilings, Roofline, roofline
 from scalana.graphs.arrays.types import FloatArray

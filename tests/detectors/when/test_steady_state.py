@@ -7,8 +7,9 @@ import pytest
 
 from scalana.detectors import analyze
 from scalana.detectors.delays.wait_states import find_waits
-from scalana.detectors.when.regions import Named, region_times
-from scalana.detectors.when.steady import steady_state
+from scalana.detectors.when.region_times import Named, region_times
+from scalana.detectors.when.slow_steps import SLOW_STEPS
+from scalana.detectors.when.steady import STEADY, steady_state
 from scalana.detectors.when.step_marks import steps_of
 from scalana.detectors.when.step_range import StepError, part_of
 from scalana.graphs.metrics import timeline_metrics
@@ -61,15 +62,15 @@ def test_the_steady_state_is_what_lies_in_the_steps_and_the_rest_is_outside(run)
     analysis = analyze(ppg)
     assert len(analysis.steps) == COUNT and analysis.steps.source == "communication"
     total = COUNT * 0.014 + sum(SLOW.values()) / 1e3 - len(SLOW) * 0.004
-    assert analysis.steady.time.total_s == pytest.approx(RANKS * total)
+    assert analysis.section(STEADY).time.total_s == pytest.approx(RANKS * total)
     whole = analysis.time
     assert whole.total_s == pytest.approx(RANKS * ppg.run.seconds)
-    outside = {name: analysis.steady.outside["time_s"][row].tolist() for row, name in enumerate(names)}
+    outside = {name: analysis.section(STEADY).outside["time_s"][row].tolist() for row, name in enumerate(names)}
     assert outside["start"] == pytest.approx([0.5, 0.5, 2.0, 0.5]) and outside["finish"] == pytest.approx([0.5] * RANKS)
     assert outside["compute"] == pytest.approx([0.0] * RANKS, abs=1e-9)
     assert outside["barrier"] == pytest.approx([1.5, 1.5, 0.0, 1.5])
-    assert analysis.steady.outside["wait_s"].sum() == pytest.approx(4.5)
-    assert analysis.steady.time.wait_s == pytest.approx(whole.wait_s - 4.5)
+    assert analysis.section(STEADY).outside["wait_s"].sum() == pytest.approx(4.5)
+    assert analysis.section(STEADY).time.wait_s == pytest.approx(whole.wait_s - 4.5)
 
 
 def test_inside_and_outside_of_any_periods_add_up_to_the_whole(run):
@@ -90,8 +91,8 @@ def test_inside_and_outside_of_any_periods_add_up_to_the_whole(run):
 
 def test_slow_steps_and_who_made_them_so(run):
     analysis = analyze(run[0])
-    assert [step.number for step in analysis.slow_steps] == [41, 17]
-    for step in analysis.slow_steps:
+    assert [step.number for step in analysis.section(SLOW_STEPS)] == [41, 17]
+    for step in analysis.section(SLOW_STEPS):
         assert step.seconds == pytest.approx(0.01 + SLOW[step.number] / 1e3)
         assert step.cause.ranks == [3] and run[1][step.cause.line - 1] == "fetch"
         assert step.cause.lost_s == pytest.approx(3 * SLOW[step.number] / 1e3, rel=0.05)
@@ -99,7 +100,7 @@ def test_slow_steps_and_who_made_them_so(run):
 
 def test_steps_that_are_slow_on_all_ranks_have_no_cause():
     everyone = job(RANKS, COUNT, lambda step, rank: {"compute": 90.0 if step == 30 else 10.0})
-    (slow,) = analyze(ppg_of(everyone)[0]).slow_steps
+    (slow,) = analyze(ppg_of(everyone)[0]).section(SLOW_STEPS)
     assert slow.number == 30 and slow.cause is None
 
 
@@ -143,7 +144,7 @@ def test_no_steps_at_all():
     with pytest.raises(StepError, match="this run has no steps"):
         part_of(ppg, steps_of(ppg), 0, 1)
     analysis = analyze(ppg)
-    assert analysis.steps is None and analysis.steady is None and analysis.slow_steps == []
+    assert analysis.steps is None and analysis.section(STEADY) is None and analysis.section(SLOW_STEPS) is None
 
 
 def spans_of(regions):

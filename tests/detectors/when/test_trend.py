@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from scalana.detectors.when.trend import FEWEST, MOST, Shape, Trend, by_chance, independent, line, trend_of
+from scalana.detectors.when.cost_trend import FEWEST, MOST, Shape, Trend, by_chance, independent, line, trend_of
 
 SEEDS = 60
 COUNTS = (20, 60, 120)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from scalana.detectors.annotate.compiled import InCompiledCode
 from scalana.detectors.evidence import ModuleWorkCompared
+from scalana.detectors.facts import Facts
 from scalana.detectors.run import analyze
-from scalana.detectors.when.compiled_lines import with_compiled
-from scalana.frontend.models.recorded import add_models
+from scalana.frontend.models.recorded import with_models
 from scalana.graphs.ppg import PPG
 from scalana.graphs.structure.psg import VertexKind
 from scalana.report.data import document
@@ -179,7 +180,7 @@ def test_kernels_are_not_time_between_operators(tmp_path: Path, different: str, 
     (finding,) = analysis.findings
     work = ModuleWorkCompared(different=different)
     finding = replace(finding, evidence=replace(finding.evidence, module_work=work))
-    (finding,) = with_compiled([finding], analysis.compiled, analysis.blame, ppg, None)
+    (finding,) = InCompiledCode().annotate([finding], Facts(ppg)).findings
     assert finding.evidence.module_work == ModuleWorkCompared(different=left)
 
 
@@ -211,7 +212,9 @@ def test_lines_that_are_not_known_are_said_to_be(tmp_path: Path) -> None:
 def test_operators_have_vertices_with_the_time_of_their_kernels(tmp_path: Path) -> None:
     ppg = run(tmp_path)
     before = ppg.metrics["time_s"].sum()
-    assert add_models(ppg, lambda file: "")
+    grown = with_models(ppg, lambda file: "")
+    assert grown is not None and len(ppg.psg) < len(grown.psg)
+    ppg = grown
     each = STEPS * 0.001
     assert sorted(
         (one.place.name, one.place.line, ppg.psg.module_of(one.index), round(ppg.metrics["time_s"][one.index, 0], 3))

@@ -9,7 +9,7 @@ import pytest
 
 from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
-from scalana.detectors.when.servers import seconds_of
+from scalana.detectors.when.server_waits import seconds_of
 from scalana.graphs.dependences.servers import ServerWaits
 from scalana.report.findings.sentences import asking
 from scalana.runtime.record.format import EVENT_POST

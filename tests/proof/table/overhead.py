@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..readers import number
 from ..rows import Command, Reader
 from .topic import Figure, Topic, claimed, measured
@@ -44,7 +46,7 @@ def call(name: str, what: str, pattern: str, bar: float) -> Figure:
 
 def span(name: str, what: str, bar: int) -> Figure:
     """What a span costs."""
-    return (f"span-{name}", f"a span: {what}", f"<= {bar}", "ns", number(rf"^\| {what} \| (\d+)"))
+    return (f"span-{name}", f"a span: {what}", f"<= {bar}", "ns", number(rf"^\| {re.escape(what)} \| (\d+)"))
 
 
 TOPIC = Topic(
@@ -153,9 +155,9 @@ TOPIC = Topic(
         *measured(
             DOCUMENT,
             SPANS,
-            span("with", r"`with span\(name\)`", 237),
-            span("attributes", r"`with span\(name, kind, 3 attributes\)`", 408),
-            span("begin-end", r"`span.begin\(name\)`, `end\(\)`", 223),
+            span("with", "`with span(name)`", 237),
+            span("attributes", "`with span(name, kind, 3 attributes)`", 408),
+            span("begin-end", "`span.begin(name)`, `end()`", 223),
             span("decorated", "a decorated call", 360),
         ),
     ),

@@ -1,5 +1,5 @@
-"""Why a module takes longer on the ranks of a finding: more work, other operators, code between them, or the same work
-for longer."""
+"""Findings that lie in modules of models, and why a module takes longer on their ranks: more work, other operators,
+code between them, or the same work for longer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from scalana.detectors.annotator import Annotated
 from scalana.detectors.evidence import ModuleWorkCompared, OwnOperator
+from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
-from scalana.detectors.when.module_times import LARGER
-from scalana.detectors.when.module_work import WAYS, ModuleWork
+from scalana.detectors.when.module_times import LARGER, MODULES, with_modules
+from scalana.detectors.when.module_work import WAYS, WORK, ModuleWork
 from scalana.detectors.when.reasons import Reason
+from scalana.detectors.when.roofline import ROOFLINE, roofline
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 
 MOST_HERE = 3
@@ -25,8 +28,29 @@ _SLOWER = 0.9
 """Of the others' speed, below which the same work is slow."""
 
 
+class InModels:
+    """Modules of models: their time, and what they compute."""
+
+    needs: frozenset[Need] = frozenset()
+
+    def annotate(self, findings: Sequence[Finding], facts: Facts) -> Annotated:
+        """Findings with the module that they lie in, and what that computes on their ranks and on others."""
+        if facts.modules is None:
+            return Annotated(findings)
+        found = with_modules(findings, facts.modules, facts.ppg)
+        known: dict[str, object] = {MODULES.name: facts.modules}
+        work = facts.module_work
+        if work is None:
+            return Annotated(found, known)
+        known[WORK.name] = work
+        line = roofline(work, facts.ceilings)
+        if line is not None:
+            known[ROOFLINE.name] = line
+        return Annotated(with_work(found, work), known)
+
+
 def with_work(findings: Sequence[Finding], work: ModuleWork) -> list[Finding]:
-    """Findings with what the module that they lie in computes there, and on the other ranks."""
+    """Findings that lie in a module with what it computes."""
     number = {(one.name or one.root, one.kind): place for place, one in enumerate(work.modules)}
     return [_with_work(finding, work, number) for finding in findings]
 

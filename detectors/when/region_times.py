@@ -8,6 +8,7 @@ import numba
 import numpy as np
 
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.section_name import SectionName
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -150,3 +151,7 @@ def _nest(lane, start, end, parent):  # type: ignore[no-untyped-def]  # pragma: 
         while above >= 0 and (lane[above] != lane[row] or end[above] < end[row] or end[above] <= start[row]):
             above = parent[above] if lane[above] == lane[row] else -1
         parent[row] = above
+
+
+REGIONS: SectionName[list[RegionTime]] = SectionName("regions")
+"""Longest first, those inside each behind it; where the user named any."""

@@ -1,4 +1,4 @@
-"""Which findings lie in compiling, and how often their ranks compile."""
+"""Findings that lie in compiling, and how often their ranks compile."""
 
 from __future__ import annotations
 
@@ -7,50 +7,47 @@ from dataclasses import replace
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.annotate.advice import COMPILING
+from scalana.detectors.annotator import Annotated
 from scalana.detectors.evidence import Compiling
+from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
-from scalana.detectors.when.burst_work import BurstWork
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.periods import Periods
-from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.timeline import Timeline
 
 KIND = "compile"
 """Of spans, as the recorder calls them."""
-ADVICE = (
-    "Changing input sizes cause recompilation: mark these sizes as dynamic (torch._dynamo.mark_dynamic, or "
-    "dynamic=True), or pad inputs to few sizes. TORCH_LOGS=recompiles shows each reason; past "
-    "torch._dynamo.config.recompile_limit, code runs uncompiled."
-)
 
 
-def with_compiling(
-    findings: Sequence[Finding], table: BlameTable, spans: Spans, timeline: Timeline, steady: Periods | None = None
-) -> list[Finding]:
-    """Findings whose work lies in compiling with what their ranks compile: what begins in the finding's lines; all,
-    where none is known to. ``steady`` is the steady state."""
-    rows = _rows(spans, timeline.ranks)
-    if not len(rows):
-        return list(findings)
+class InCompiling:
+    """Compilations."""
+
+    needs: frozenset[Need] = frozenset()
+
+    def annotate(self, findings: Sequence[Finding], facts: Facts) -> Annotated:
+        """Findings whose work lies in compiling, with what their ranks compile."""
+        spans, timeline = facts.ppg.spans, facts.timeline
+        rows = _rows(spans, timeline.ranks)
+        if not len(rows):
+            return Annotated(findings)
+        compiling = Periods.joined(spans.rank[rows], spans.start_s(rows), spans.end_s(rows), timeline.ranks)
+
+        def compiles(finding: Finding) -> bool:
+            return finding.entries is not None and facts.lasting_work_of(finding).lies_in(compiling)
+
+        return Annotated([_with_compiling(one, rows, spans, timeline) if compiles(one) else one for one in findings])
+
+
+def _with_compiling(finding: Finding, rows: IntArray, spans: Spans, timeline: Timeline) -> Finding:
+    """A finding with what begins in its lines; all, where none is known to."""
     rank, line = spans.rank[rows], spans.line[rows]
-    compiling = Periods.joined(rank, spans.start_s(rows), spans.end_s(rows), timeline.ranks)
-    edges = gap_edges(timeline)
-
-    def compiles(finding: Finding) -> bool:
-        if finding.entries is None:
-            return False
-        return BurstWork.of(finding, table, timeline, edges).where_lost(finding, steady).lies_in(compiling)
-
-    def with_it(finding: Finding) -> Finding:
-        there = (finding.line <= line) & (line <= max(finding.line, finding.end_line))
-        own = rows[there] if np.isin(rank[there], finding.ranks).any() else rows
-        found = _compiling(own, finding.ranks, spans, timeline)
-        advice = finding.advised(ADVICE) if found.again else finding.advice
-        return replace(finding, evidence=replace(finding.evidence, compiling=found), advice=advice)
-
-    return [with_it(finding) if compiles(finding) else finding for finding in findings]
+    there = (finding.line <= line) & (line <= max(finding.line, finding.end_line))
+    own = rows[there] if np.isin(rank[there], finding.ranks).any() else rows
+    found = _compiling(own, finding.ranks, spans, timeline)
+    advice = finding.advised(COMPILING) if found.again else finding.advice
+    return replace(finding, evidence=replace(finding.evidence, compiling=found), advice=advice)
 
 
 def _compiling(rows: IntArray, ranks: list[int], spans: Spans, timeline: Timeline) -> Compiling:

@@ -1,0 +1,31 @@
+"""What to do about a finding, by what annotators know of it."""
+
+from __future__ import annotations
+
+GROWS = (
+    "The cost grows with the steps: look for data that accumulates and is processed again in each step; process only "
+    "what is new, or keep less."
+)
+"""About a cost that rises from step to step."""
+BEGAN = (
+    "The cost is higher from step {step} on: check what began then, in the program or outside (another program, a "
+    "lower core clock)."
+)
+"""About one that rises at once."""
+LOADING = {
+    False: "The rank loads its data itself: DataLoader workers (num_workers) would load ahead.",
+    True: "More DataLoader workers, or more batches ahead (prefetch_factor), would hide delays that do not occur in "
+    "every batch.",
+}
+"""What a loader offers, by whether it has workers."""
+COMPILING = (
+    "Changing input sizes cause recompilation: mark these sizes as dynamic (torch._dynamo.mark_dynamic, or "
+    "dynamic=True), or pad inputs to few sizes. TORCH_LOGS=recompiles shows each reason; past "
+    "torch._dynamo.config.recompile_limit, code runs uncompiled."
+)
+"""About code that is compiled again."""
+SERVERS = (
+    "Requests to the server come late, or the server is slow: send them earlier or in batches, and start the server "
+    "under scalana run, too, to see its slow lines."
+)
+"""About waiting for servers without a record."""

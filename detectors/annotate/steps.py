@@ -1,0 +1,109 @@
+"""When the seconds of a finding are lost: in start-up, steady state or end, and in which steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scalana.detectors.annotate.trend import with_trend
+from scalana.detectors.annotator import Annotated
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.evidence import InSteps, LostByPhase
+from scalana.detectors.facts import Facts, Need
+from scalana.detectors.finding import Finding
+from scalana.detectors.rollup.paths import reaching_entries
+from scalana.detectors.when.slow_steps import SLOW_STEPS, slow_steps
+from scalana.detectors.when.steady import STEADY
+from scalana.detectors.when.step_costs import CostByStep
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.steps.steps import Steps
+
+FEW = 5
+"""Steps that are named one by one, if nearly all is lost in them."""
+NEARLY_ALL = 0.9
+"""Part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all."""
+
+
+class InWhichSteps:
+    """Steps, and those that took longer than others."""
+
+    needs: frozenset[Need] = frozenset()
+
+    def annotate(self, findings: Sequence[Finding], facts: Facts) -> Annotated:
+        """Findings of waiting with when it is lost, and how that changes over the steps."""
+        steps = facts.steps
+        if steps is None:
+            return Annotated(findings)
+        lost, costs = _Lost.of(steps, facts), CostByStep.of(facts.blame, steps, facts.timeline)
+        sections = {STEADY.name: facts.steady, SLOW_STEPS.name: slow_steps(steps, facts.ppg, facts.findings_of)}
+        return Annotated([_with_steps(finding, lost, costs) for finding in findings], sections)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """When ranks wait. A wait is lost where it ends."""
+
+    table: BlameTable
+    steps: Steps
+    wait_s: FloatArray
+    """``[waits]``"""
+    group: IntArray
+    """Of the blame table: as large a part of such waits is a finding's in every step ``[waits]``."""
+    step: IntArray
+    """Row of the step, -1 outside of any ``[waits]``."""
+    early: BoolArray
+    """Before the steady state ``[waits]``."""
+    late: BoolArray
+    """After the last step ``[waits]``."""
+
+    @classmethod
+    def of(cls, steps: Steps, facts: Facts) -> _Lost:
+        """Those of a run."""
+        timeline, waits = facts.timeline, facts.waits
+        waiting = np.flatnonzero(waits.wait_s > 0.0)
+        rank = timeline.locations.rank[timeline.calls.location[waiting]]
+        released = timeline.calls.enter_s[waiting] + waits.wait_s[waiting]
+        start, end = steps.on_all_ranks()
+        return cls(
+            facts.blame,
+            steps,
+            wait_s=waits.all_s(timeline)[waiting],
+            group=facts.blame.groups.group_of_call[waiting],
+            step=steps.periods().row_at(rank, released),
+            early=released <= start[steps.steady()][0][rank],
+            late=released > end[-1][rank],
+        )
+
+    def of_finding(self, finding: Finding, entries: IntArray) -> tuple[LostByPhase, FloatArray]:
+        """What a finding loses by phase, and in each step of the steady state ``[steps]``."""
+        part = np.append(reaching_entries(entries, self.table)[1], 0.0)  # the last for no group
+        lost_s = self.wait_s * part[self.group]
+        total_s = max(float(lost_s.sum()), 1e-300)
+        phases = (float(lost_s[rows].sum()) for rows in (self.early, ~self.early & ~self.late, self.late))
+        phase = LostByPhase(*(finding.lost_s * seconds / total_s for seconds in phases))
+        inside = ~self.early & (self.step >= self.steps.warm_up)
+        by_step = weighted_count(self.step[inside], lost_s[inside], len(self.steps))
+        return phase, by_step[self.steps.steady()]
+
+
+def _with_steps(finding: Finding, lost: _Lost, costs: CostByStep) -> Finding:
+    if finding.entries is None:
+        return finding
+    phase, by_step = lost.of_finding(finding, finding.entries)
+    if float(by_step.sum()) <= 0.0:
+        return replace(finding, evidence=replace(finding.evidence, lost_by_phase=phase))
+    numbers = _in_steps(by_step, costs.number)
+    evidence = replace(finding.evidence, lost_by_phase=phase, in_steps=numbers)
+    return with_trend(replace(finding, evidence=evidence), by_step, costs)
+
+
+def _in_steps(lost_s: FloatArray, number: IntArray) -> InSteps:
+    """In how many steps most is lost, of how many, and in which if these are few."""
+    order = np.argsort(-lost_s, kind="stable")
+    reached = np.cumsum(lost_s[order])
+    needed = int(np.searchsorted(reached, NEARLY_ALL * reached[-1])) + 1
+    few = needed <= FEW and needed < NEARLY_ALL * len(lost_s)
+    return InSteps(needed, len(lost_s), sorted(number[order[:needed]].tolist()) if few else None)
