@@ -79,6 +79,7 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
             _of(intervals._Members, _i8, _i4, _i4, _i4, _f8, _f8),
             _of(intervals._Meetings, _flags, _f8, _f8),
             numba.types.UniTuple(_int, 2),
+            _float,
         ),
     ),
     (intervals._last_before, (_i4, _i4, _f8, _f8)),

@@ -6,7 +6,7 @@ of the culprit are handed on to whoever caused those. Compare delay costs in Bö
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from scalana.detectors.delays.summing import InCalls, sum_intervals
 from scalana.detectors.delays.sync_intervals import SyncIntervals, find_sync_intervals
 from scalana.detectors.delays.targets import Numbering
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.thresholds.shares import EXPLAINED
 from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.hashing import distinct
 from scalana.graphs.arrays.segments import weighted_count
@@ -27,9 +28,6 @@ from scalana.graphs.arrays.shards import each, portions_of
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import own_first
 from scalana.graphs.timeline import Timeline
-
-EXPLAINED = 0.8
-"""Share of a wait that the excess must explain, before it is taken for the whole cause."""
 
 
 @dataclass(slots=True)
@@ -55,6 +53,12 @@ class BlameTable:
     work: IntArray
     """Which activities are the same work in several contexts (see :mod:`~scalana.detectors.delays.contexts`)
     ``[activities]``."""
+
+    def of_excess(self, location: IntArray, activity: IntArray, seconds: FloatArray) -> BlameTable:
+        """The same waits, with own work in place of what caused them: activities of locations, and how much more than
+        usual they took, each ``[entries]``. What it makes of :attr:`share_entry` has no meaning."""
+        order = np.argsort(-seconds, kind="stable")
+        return replace(self, location=location[order], target=activity[order], seconds=seconds[order])
 
 
 def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -> BlameTable:

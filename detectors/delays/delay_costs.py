@@ -12,15 +12,10 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from scalana.detectors.thresholds.limits import FLOW_STEPS, FURTHEST_BACK
+from scalana.detectors.thresholds.shares import WORTH_FOLLOWING
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
-
-LARGEST_FLOW_STEPS = 10_000
-"""Hops after which what is still handed on (a circle of waits) is left unresolved."""
-_FURTHEST = 200
-"""Intervals through which lateness is followed back."""
-_LITTLE = 0.01
-"""Part of a lateness that is not followed further."""
 
 Cause = TypeVar("Cause")
 Place = TypeVar("Place")
@@ -58,7 +53,7 @@ def propagate(wait_s: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArra
     flow = wait_s.copy()
     moving = wait_s.copy()
     enough = 1e-12 * max(float(wait_s.sum()), 1e-300)
-    for _ in range(LARGEST_FLOW_STEPS):
+    for _ in range(FLOW_STEPS):
         moving = weighted_count(shares.handed_to, moving[shares.handed_from] * shares.handed_share, count)
         if moving.sum() <= enough:
             return flow, np.zeros(count)
@@ -105,8 +100,8 @@ def follow_back(
         Causes with their parts, and what none explains; these add up to ``part``.
     """
     found: list[tuple[Cause, float]] = []
-    for _ in range(_FURTHEST):
-        if part < _LITTLE:
+    for _ in range(FURTHEST_BACK):
+        if part < WORTH_FOLLOWING:
             break
         interval = delays_until(end)
         carried_s = max(interval.carried_s, 0.0)

@@ -19,14 +19,10 @@ import numpy as np
 
 from scalana.detectors.delays.delay_costs import IntervalDelays, Shares, excess, follow_back, propagate
 from scalana.detectors.device.lanes import Device, Devices
-from scalana.detectors.device.stretches import Stretches
 from scalana.detectors.device.waits import Meeting, Member
+from scalana.detectors.thresholds.seconds import SAME_TIME_S
+from scalana.detectors.thresholds.shares import EXPLAINED
 from scalana.graphs.timeline import Timeline
-
-_MOSTLY = 0.8
-"""Part of a gap that what the host did more must make up to be all of its cause."""
-_NOTICED_S = 1e-6
-"""Less than a rank is later is no lateness: the resolution of many traces."""
 
 
 class Why(enum.Enum):
@@ -143,7 +139,7 @@ class Backtracking:
         for member, seconds, exposed in meeting.waiting:
             # What is handed on from later operations is split as this one's own waiting is.
             part = exposed / meeting.exposed_s if meeting.exposed_s > 0.0 else seconds / waited_s
-            if seconds < _NOTICED_S or part <= 0.0:
+            if seconds < SAME_TIME_S or part <= 0.0:
                 continue
             parts, _ = follow_back((meeting.awaited, member), self._delays, _skew)
             parts = parts or [((_unknown(meeting.awaited), _NOTHING), 1.0)]
@@ -231,7 +227,7 @@ class Backtracking:
         """What made the host of a rank launch later than that of another, of which a gap of so many seconds is made
         up."""
         known = min(1.0, max(self._host_late_s(mine, theirs), 0.0) / gap_s)
-        known = 1.0 if known > _MOSTLY else known
+        known = 1.0 if known > EXPLAINED else known
         found, left = follow_back((mine, theirs), self._host_delays, _skew, known)
         if 1.0 - known + left > 0.0:
             found.append(((_unknown(mine), _NOTHING), 1.0 - known + left))
@@ -283,13 +279,3 @@ def _summed(what: np.ndarray, seconds: np.ndarray) -> dict[int, float]:
     kinds, inverse = np.unique(what, return_inverse=True)
     sums = np.bincount(inverse, seconds, len(kinds))
     return dict(zip(kinds.tolist(), sums.tolist(), strict=True))
-
-
-def gaps_within(work: Stretches, begin_s: float, end_s: float) -> np.ndarray:
-    """Lengths of the gaps between the stretches from one time to another, in seconds."""
-    low = int(np.searchsorted(work.end_s, begin_s))
-    high = int(np.searchsorted(work.start_s, end_s))
-    begins = np.concatenate(([begin_s], work.end_s[low:high]))
-    ends = np.concatenate((work.start_s[low:high], [end_s]))
-    lengths = np.asarray(ends - begins)
-    return lengths[lengths > 0.0]

@@ -19,29 +19,16 @@ import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Action, Kind, OrderError, Program
 from scalana.detectors.pipeline.model.schedules import recognise
-from scalana.detectors.pipeline.recognised.between_messages import (
-    AT_ONCE_S,
-    NO_PAUSES,
-    Events,
-    PauseRows,
-    Read,
-    read_events,
-)
+from scalana.detectors.pipeline.recognised.between_messages import NO_PAUSES, Events, PauseRows, Read, read_events
 from scalana.detectors.pipeline.recognised.chains import CAME, WENT, Chain, MessageRows, find_chain, has_its_ends, sides
 from scalana.detectors.pipeline.recognised.own_orders import read_own_order
-from scalana.detectors.pipeline.recognised.placed import EVEN, Placed, read_placed, read_standard, unevenness
+from scalana.detectors.pipeline.recognised.placed import Placed, read_placed, read_standard, unevenness
 from scalana.detectors.pipeline.recognised.rings import read_ring
+from scalana.detectors.thresholds.counts import SHOWS_THE_SPREAD, SHOWS_THE_USUAL
+from scalana.detectors.thresholds.differences import EVEN
+from scalana.detectors.thresholds.seconds import NO_WORK_S
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-
-USUAL = 0.5
-"""Part of all steps from which a number of microbatches is the usual one."""
-ALIKE = 0.5
-"""What is more complicated has to leave less than this of the differences between actions that should be alike."""
-REPEATS = 3
-"""Steps that two ranks have to make alike, where nothing else shows training."""
-FEWEST_FORWARDS = 8
-"""Messages along a line of which nothing comes back, from which on they are taken for a pipeline; but for one that is
-left out, as many are looked at."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +153,7 @@ def evenest(found: Iterable[HandWritten | None], known: Known) -> HandWritten | 
         return able[0] if able else None
     uneven = [unevenness(one.read(known.pauses()).rows) for one in able]
     best = int(np.argmin(uneven))
-    return able[best] if uneven[best] < ALIKE * uneven[0] else able[0]
+    return able[best] if uneven[best] < MAJORITY * uneven[0] else able[0]
 
 
 def _placed(chain: Chain, placed: Placed) -> HandWritten:
@@ -201,7 +188,7 @@ def _repeats(microbatches: IntArray, training: bool) -> bool:
     known, all steps alike but for the last, which may be cut off."""
     if int(np.median(microbatches)) < 2:
         return False
-    return training or (len(microbatches) >= REPEATS and len(np.unique(microbatches[:-1])) == 1)
+    return training or (len(microbatches) >= SHOWS_THE_USUAL and len(np.unique(microbatches[:-1])) == 1)
 
 
 def _forwards(chain: Chain, events: Events, known: Known) -> HandWritten | None:
@@ -233,7 +220,7 @@ def _start(begin_s: FloatArray) -> int:
     ``begin_s`` is as :func:`_forwards_along` has it.
     """
     there_s = begin_s[1:, 0, 0].max()
-    return min(max(int(np.searchsorted(begin_s[0, 1], there_s)), 1), begin_s.shape[2] - FEWEST_FORWARDS + 1)
+    return min(max(int(np.searchsorted(begin_s[0, 1], there_s)), 1), begin_s.shape[2] - SHOWS_THE_SPREAD + 1)
 
 
 def _forwards_along(events: Events, places: int, known: Known) -> FloatArray | None:
@@ -244,14 +231,14 @@ def _forwards_along(events: Events, places: int, known: Known) -> FloatArray | N
     sends = np.bincount(events.place[events.is_send], minlength=places)
     receives = np.bincount(events.place[~events.is_send], minlength=places)
     count = int(sends[0])
-    if count < FEWEST_FORWARDS or (sends[:-1] != count).any() or (receives[1:] != count).any():
+    if count < SHOWS_THE_SPREAD or (sends[:-1] != count).any() or (receives[1:] != count).any():
         return None
     begin, end = np.zeros((places, 2, count)), np.zeros((places, 2, count))
     at = events.place, events.is_send.astype(int), events.number
     begin[at], end[at] = events.begin_s, events.end_s
     work_s = begin[1:-1, 1] - end[1:-1, 0]
     # Sent before it came, or handed on as it is.
-    return None if (work_s < 0).any() or np.median(work_s) < AT_ONCE_S else begin
+    return None if (work_s < 0).any() or np.median(work_s) < NO_WORK_S else begin
 
 
 def _decoding(chain: Chain, known: Known) -> HandWritten | None:
@@ -365,7 +352,7 @@ def _steps(events: Events) -> IntArray | None:
         return None
     step = np.searchsorted(ends, np.flatnonzero(is_send[: ends[-1] + 1]))
     most = np.bincount(np.bincount(step)).max()
-    return np.asarray(step, np.int64) if most > USUAL * len(ends) else None
+    return np.asarray(step, np.int64) if most > MAJORITY * len(ends) else None
 
 
 def _alternates(events: Events) -> bool:

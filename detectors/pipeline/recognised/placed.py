@@ -24,14 +24,8 @@ from scalana.detectors.pipeline.model.actions import Action, Kind, OrderError
 from scalana.detectors.pipeline.model.schedules import SCHEDULES, stage_placement
 from scalana.detectors.pipeline.recognised.between_messages import Events
 from scalana.detectors.pipeline.recognised.chains import occurrence
+from scalana.detectors.thresholds.limits import STAGES_PER_RANK, TRIED_AT_MOST
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-
-MOST_CHUNKS = 4
-"""Stages a rank that are looked for where there are two ranks."""
-MOST_WAYS = 8
-"""Ways to be ahead that are looked at for the same stages and rounds, the tightest first."""
-EVEN = 0.1
-"""How much actions of a kind and stage usually differ: where they do not differ more, nothing else is looked for."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +150,7 @@ def _hands_of(order: list[Action], stages: IntArray, place: int) -> _Hands:
 
 def read_placed(events: Events, places: int) -> Iterator[Placed]:
     """The pipelines of several stages a rank that messages along a line may be, with fewer stages first."""
-    for shape, chunks in [("v", 2), *(("loop", chunks) for chunks in range(2, MOST_CHUNKS + 1) if places == 2)]:
+    for shape, chunks in [("v", 2), *(("loop", chunks) for chunks in range(2, STAGES_PER_RANK + 1) if places == 2)]:
         stages = stages_in(shape, places, chunks)
         for steps in possible_steps(events):
             yield from _with_stages(events, stages, steps)
@@ -213,7 +207,7 @@ def _by_stages(events: Events, stages: IntArray, able: list[list[_Hands]], steps
     for side, tried in zip(sides, able, strict=True):
         loose = [side.looseness(hands, 1) for hands in tried]
         fits.append([tried[at] for at in np.argsort(loose, kind="stable").tolist() if loose[at] >= 0])
-    for chosen in islice(_agreeing(fits), MOST_WAYS):
+    for chosen in islice(_agreeing(fits), TRIED_AT_MOST):
         yield from _labelled(events, sides, chosen, stages, steps)
 
 
