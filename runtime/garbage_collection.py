@@ -19,7 +19,11 @@ def watch() -> None:
     global _watched
     if session.core is None:
         return
-    session.core.watch_collections(gc.callbacks)
+    try:
+        session.core.watch_collections(gc.callbacks)
+    except Exception as failure:
+        session.note(f"collections of garbage are not recorded: {failure!r}")
+        return
     if not _watched:
         _watched = True
         session.when_started(watch)
