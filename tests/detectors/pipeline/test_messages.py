@@ -14,7 +14,8 @@ from scalana.detectors.pipeline.model.lowering import ENGINES, Code, lower
 from scalana.detectors.pipeline.model.schedules import BY_NAME, recognise
 from scalana.detectors.pipeline.model.simulate import Setting, replay
 from scalana.detectors.pipeline.recognised.chains import MessageRows, occurrence
-from scalana.detectors.pipeline.recognised.messages import Known, recognise_messages
+from scalana.detectors.pipeline.recognised.hypotheses import Known
+from scalana.detectors.pipeline.recognised.messages import recognise_messages
 from tests.detectors.pipeline.examples import uniform
 from tests.detectors.pipeline.own_orders import RULES, own_order
 
