@@ -28,6 +28,13 @@ _calls, _pairs, _meetings = (numba.from_dtype(kind)[::1] for kind in (replay.CAL
 _flags = numba.boolean[::1]
 _int, _float = numba.int64, numba.float64
 
+
+def _of(kind: type[tuple[Any, ...]], *types: Any) -> Any:
+    """The type of a named tuple of such columns."""
+    same = len(set(types)) == 1
+    return numba.types.NamedUniTuple(types[0], len(types), kind) if same else numba.types.NamedTuple(types, kind)
+
+
 LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (
         replay._replay,
@@ -39,15 +46,25 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (
         splitting.split_comparisons,
         (
-            *(_int, _int, _i8, _i4, _flags, _i8, _i4, _f8, _i8, _i8, _i8, _i8, _i8, _f8, _int, _int, _int, _float),
-            *(_float, _i8, _int),
+            _int,
+            _int,
+            _of(splitting.RunColumns, _i8, _i4, _flags),
+            _of(splitting.SumColumns, _i8, _i4, _f8),
+            _of(splitting.GroupColumns, _i8, _i8, _i8, _i8, _i8, _f8),
+            _of(splitting.SameWork, _i8, _int),
+            _of(splitting.Rules, _int, _int, _int, _float, _float),
         ),
     ),
     (
         summing._collect,
         (
-            *(_int, _int, _i8, _i8, _i4, _i4, _i4, _f8, _i4, _i4, _f8, _f8, _f8, _f8, _i4, _i8, _i4, _f8, _i4, _i4),
-            *(_i4, _i4, _f8, _i8, _i8, _f8, _int, _int, _int),
+            numba.types.UniTuple(_int, 2),
+            _of(summing._Runs, _i8, _i8, _i4, _f8),
+            _of(summing._Intervals, _i4, _i4, _i4, _i4, _f8),
+            _of(summing._Calls, _f8, _f8, _i4, _i8, _i4, _i4, _f8, _f8, _i4),
+            _of(summing._ByTarget, _i4, _i4, _f8),
+            _of(summing._ByTarget, _i8, _i8, _f8),
+            _of(summing._Targets, _int, _int, _int),
         ),
     ),
     (segments._sort_short, (_i8, _f8, _int)),
@@ -57,8 +74,12 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (
         intervals._common_operations,
         (
-            *(_i8, _i4, _i4, _i4, _i4, _i8, _i4, _i4, _i4, _i8, _i4, _i4, _i4, _f8, _f8, _f8, _f8, _f8),
-            *(_flags, _f8, _f8, _int, _int),
+            _of(intervals._Rows, _i8, _i4, _f8, _i4, _i4),
+            _of(intervals._Calls, _i4, _i8, _i4, _i4, _i4, _f8, _f8),
+            _of(intervals._Members, _i8, _i4, _i4, _i4, _f8, _f8),
+            _of(intervals._Meetings, _flags, _f8, _f8),
+            numba.types.UniTuple(_int, 2),
+            _float,
         ),
     ),
     (intervals._last_before, (_i4, _i4, _f8, _f8)),

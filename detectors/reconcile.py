@@ -9,15 +9,11 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.paths import reaching_entries
+from scalana.detectors.thresholds.shares import MAJORITY, SLIGHT
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
-
-SLIGHT = 0.05
-"""Part of a wait from which it counts as one that a finding is about."""
-MOST = 0.5
-"""Part of what a finding speaks of that must be explained already for it to be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +102,7 @@ def reconciled(outcomes: list[tuple[list[Verdict], list[Extent]]], timeline: Tim
     for verdicts, besides in outcomes:
         for each in verdicts:
             part = covered(each.extent, explained, timeline)
-            if part >= MOST:
+            if part >= MAJORITY:
                 continue
             findings.append(_without_part(each.finding, part) if part > 0.0 else each.finding)
         explained += [each.extent for each in verdicts] + besides

@@ -26,6 +26,8 @@ class Options:
 
     flags: Sequence[str] | None = None
     """Of the compiler, for all C and C++ sources; None to find out."""
+    drivers: Sequence[str] = ()
+    """Patterns of compilers that may be asked where a compilation database names them, beyond those on PATH."""
     search: Sequence[str | os.PathLike[str]] = ()
     """Folders in which absolute imports of Python are looked up, after those of the files and the working directory."""
     lib_dirs: Sequence[str] | None = None

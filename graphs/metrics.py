@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -59,20 +60,18 @@ def _add_ranks(metrics: dict[str, FloatArray], timeline: Timeline, ranks: slice)
     # Of own work, first what lies before a call, then what lies after the last one of a location.
     edges = np.searchsorted(own.burst, [begin, end, *(len(calls) + at)]).tolist()
     for rows in (slice(*edges[:2]), slice(*edges[2:])):
-        _add_own(
-            own.burst[rows], own.activity[rows], own.seconds[rows], own.cpu_s[rows], own.core_wait_s[rows],
-            timeline.activities.vertex, calls.location, locations.rank, locations.is_main,
-            metrics["time_s"], metrics["cpu_s"], metrics["core_wait_s"], metrics["stall_s"],
-        )  # fmt: skip
+        work = _Work(own.burst[rows], own.activity[rows], own.seconds[rows], own.cpu_s[rows], own.core_wait_s[rows])
+        times = _Times(metrics["time_s"], metrics["cpu_s"], metrics["core_wait_s"], metrics["stall_s"])
+        _add_own(work, timeline.activities.vertex, calls.location, locations.rank, locations.is_main, times)
     made = slice(begin, end)
     leave_s, idle = calls.exit_s[made], idle_takes(timeline, made)
     if idle.any():
         leave_s = np.where(idle, calls.enter_s[made], leave_s)
-    _add_calls(
-        calls.location[made], calls.vertex[made], calls.enter_s[made], leave_s, calls.cpu_s[made],
-        calls.nbytes[made], locations.rank, locations.is_main,
-        metrics["time_s"], metrics["cpu_s"], metrics["comm_s"], metrics["calls"], metrics["bytes"],
-    )  # fmt: skip
+    some = _Made(
+        calls.location[made], calls.vertex[made], calls.enter_s[made], leave_s, calls.cpu_s[made], calls.nbytes[made]
+    )
+    sums = _CallSums(metrics["time_s"], metrics["cpu_s"], metrics["comm_s"], metrics["calls"], metrics["bytes"])
+    _add_calls(some, locations.rank, locations.is_main, sums)
 
 
 def idle_takes(timeline: Timeline, made: slice) -> BoolArray:
@@ -130,13 +129,53 @@ def _add_calls_to(metric, vertex, location, rank_of, amount):  # type: ignore[no
             metric[vertex[row], rank_of[location[row]]] += amount[row]
 
 
+class _Work(NamedTuple):
+    """Some rows of own work, each ``[rows]``."""
+
+    burst: IntArray
+    activity: IntArray
+    seconds: FloatArray
+    cpu_s: FloatArray
+    core_wait_s: FloatArray
+
+
+class _Times(NamedTuple):
+    """Metrics that own work adds to, each ``[vertices, ranks]``."""
+
+    time: FloatArray
+    cpu: FloatArray
+    core_wait: FloatArray
+    stall: FloatArray
+
+
+class _Made(NamedTuple):
+    """Some calls, each ``[calls]``."""
+
+    location: IntArray
+    vertex: IntArray
+    enter_s: FloatArray
+    exit_s: FloatArray
+    cpu_s: FloatArray
+    nbytes: IntArray
+
+
+class _CallSums(NamedTuple):
+    """Metrics that calls add to, each ``[vertices, ranks]``."""
+
+    time: FloatArray
+    cpu: FloatArray
+    comm: FloatArray
+    calls: FloatArray
+    amount: FloatArray
+
+
 # What stays zero takes no memory: nothing is written where there is nothing to add.
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_own(  # type: ignore[no-untyped-def]  # pragma: no cover
-    burst, activity, seconds, cpu_s, core_wait_s, vertex_of, location_of, rank_of, is_main, time, cpu, core_wait, stall
-):
+def _add_own(work, vertex_of, location_of, rank_of, is_main, times):  # type: ignore[no-untyped-def]  # pragma: no cover
+    burst, activity, seconds, cpu_s, core_wait_s = work
+    time, cpu, core_wait, stall = times
     calls = len(location_of)
     for row in range(len(burst)):
         location = location_of[burst[row]] if burst[row] < calls else burst[row] - calls
@@ -154,9 +193,9 @@ def _add_own(  # type: ignore[no-untyped-def]  # pragma: no cover
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_calls(  # type: ignore[no-untyped-def]  # pragma: no cover
-    location_of, vertex_of, enter_s, exit_s, cpu_s, nbytes, rank_of, is_main, time, cpu, comm, calls, amount
-):
+def _add_calls(made, rank_of, is_main, sums):  # type: ignore[no-untyped-def]  # pragma: no cover
+    location_of, vertex_of, enter_s, exit_s, cpu_s, nbytes = made
+    time, cpu, comm, calls, amount = sums
     for call in range(len(location_of)):
         vertex, rank = vertex_of[call], rank_of[location_of[call]]
         inside = exit_s[call] - enter_s[call]

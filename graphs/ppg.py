@@ -28,6 +28,7 @@ from scalana.graphs.attribution.places import Places
 from scalana.graphs.attribution.placing import FrontEnds, call_vertices, no_front_end, place_paths
 from scalana.graphs.bursts.extents import Extents, add_extents, extents_of
 from scalana.graphs.bursts.helper_waits import HeldUp, add_held_up
+from scalana.graphs.bursts.helpers import Sampled
 from scalana.graphs.bursts.imputation import common_profiles
 from scalana.graphs.bursts.own_work import Catalogue, inferred_work, numbered, sampled_work
 from scalana.graphs.bursts.work_rows import Rows
@@ -420,9 +421,8 @@ def _own_work(
     def sampled(number: int) -> tuple[Rows, Rows]:
         part, here = located[number], bursts(number)
         samples = samples_of(data, part.shard)
-        rows, told = sampled_work(
-            here, samples, part.threads, places, catalogue, vertices, period_ns, in_calls, held_up
-        )
+        source = Sampled(samples, part.threads, places, period_ns)
+        rows, told = sampled_work(here, source, catalogue, vertices, in_calls, held_up)
         behind = first_call[-1] + first_location[number] - len(part)
         to = here.number + np.where(here.number < len(part), first_call[number], behind)
         if here.unwritten_ns is not None:

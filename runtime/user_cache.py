@@ -8,6 +8,8 @@ read in sources and binaries. All of it follows the same rules:
   may write at once.
 - A folder that cannot be written to, or a full disk, is as good as an empty cache: nothing is kept, and nobody fails.
   What a job cannot do without is made in its run folder instead (:func:`folder_for`, :func:`roomy_folder`).
+- Nothing is loaded from it into a program that somebody else could have put there: files and folders belong to the user
+  or to root, and nobody else may write to them (:func:`distrust`).
 
 The front ends share this module with the job's side, so it loads nothing but ``os`` and names of the run folder.
 """
@@ -43,6 +45,54 @@ def folder_of(kind: str, environ: Mapping[str, str]) -> str:
     return os.path.join(base, kind)
 
 
+def distrust(path: str, environ: Mapping[str, str]) -> str:
+    """Why nothing may be loaded from a file or folder: it or a folder above it, up to the user's cache, could have been
+    changed by somebody else. Empty where it may, and where there is nothing yet."""
+    top = os.path.realpath(os.path.dirname(folder_of("x", environ)))
+    path = os.path.realpath(path)
+    while True:
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            status = None
+        except OSError as error:
+            return f"{path}: {error.strerror or error}"
+        if status is not None and status.st_uid not in (0, os.geteuid()):
+            return f"{path} belongs to another user"
+        if status is not None and status.st_mode & 0o022:
+            return f"{path} can be changed by other users (chmod go-w)"
+        if path in (top, os.path.dirname(path)) or not path.startswith(top + os.sep):
+            return ""
+        path = os.path.dirname(path)
+
+
+def make_folder(path: str) -> None:
+    """Make a folder of the cache and those above it, to which nobody else can write, whatever the umask allows.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if os.path.isdir(path):
+        return
+    above = os.path.dirname(path)
+    if above and above != path:
+        make_folder(above)
+    try:
+        os.mkdir(path, 0o755)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+
+
+def seal(path: str) -> None:
+    """Take from all others the right to change a file that was made for the cache.
+
+    Raises:
+        OSError: that cannot be done.
+    """
+    os.chmod(path, os.stat(path).st_mode & ~0o022)
+
+
 def folder_for(kind: str, environ: Mapping[str, str], below: str) -> str:
     """A folder to keep something in that a job needs, made if need be: the user's, or else one in the run's.
 
@@ -58,8 +108,12 @@ def folder_for(kind: str, environ: Mapping[str, str], below: str) -> str:
     """
     folder = os.path.join(folder_of(kind, environ), below)
     try:
-        os.makedirs(folder, exist_ok=True)
-        if os.access(folder, os.W_OK) or os.listdir(folder) or layout.RUN_VARIABLE not in environ:
+        make_folder(folder)
+        trouble = distrust(folder, environ)
+        if trouble and layout.RUN_VARIABLE not in environ:
+            raise PermissionError(f"the cache is not safe to load from: {trouble}")
+        usable = os.access(folder, os.W_OK) or os.listdir(folder) or layout.RUN_VARIABLE not in environ
+        if usable and not trouble:
             return folder
     except OSError:
         if layout.RUN_VARIABLE not in environ:
@@ -90,12 +144,17 @@ def _in_run(kind: str, environ: Mapping[str, str]) -> str:
     return folder
 
 
+def _sealed(path: str, flags: int) -> int:
+    """Open a file that nobody else can write to, whatever the umask allows."""
+    return os.open(path, flags, 0o644)
+
+
 def keep(path: str, data: bytes) -> bool:
     """Write a file of the cache as a whole, its folder too if need be. Says whether that worked."""
     temporary = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(temporary, "xb") as file:
+        make_folder(os.path.dirname(path))
+        with open(temporary, "xb", opener=_sealed) as file:
             file.write(data)
         os.replace(temporary, path)
     except OSError:  # a full disk takes an empty file
@@ -126,18 +185,21 @@ def want(path: str, content: str) -> None:
     try:
         if os.path.exists(path + FAILED):
             return
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path + WANTED, "x", encoding="utf-8", errors="surrogateescape") as file:
+        make_folder(os.path.dirname(path))
+        with open(path + WANTED, "x", encoding="utf-8", errors="surrogateescape", opener=_sealed) as file:
             file.write(content)
     except OSError:
         pass
 
 
 def wanted(kind: str, environ: Mapping[str, str]) -> list[str]:
-    """The files that there are notes for."""
+    """The files that there are notes for; none if somebody else may have written the notes."""
     folder = folder_of(kind, environ)
+    if distrust(folder, environ):
+        return []
     try:
-        names = sorted(os.listdir(folder))
+        notes = sorted(name for name in os.listdir(folder) if name.endswith(WANTED))
     except OSError:
         return []
-    return [os.path.join(folder, name[: -len(WANTED)]) for name in names if name.endswith(WANTED)]
+    own = [name for name in notes if not distrust(os.path.join(folder, name), environ)]
+    return [os.path.join(folder, name[: -len(WANTED)]) for name in own]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,6 +181,20 @@ def read_written(path: str, engine: str = "torch") -> Written:
         return read_means(data, engine, beside(settings_file(str(means["engine"]))), order, str(file))
     except (ProfileError, OrderError) as error:
         raise CommandError(str(error)) from error
+
+
+def settings_beside(path: str, engine: str) -> Path:
+    """The file with an engine's settings of a plan, given by its folder or its `plan.json`."""
+    name = next(name for name in SUFFIXES if name.lower() == engine)
+    return (Path(path) if os.path.isdir(path) else Path(path).parent) / settings_file(name)
+
+
+def file_of_module(name: str) -> str:
+    """The file that importing a module begins with, found without running anything; "" if there is none."""
+    from importlib.machinery import PathFinder
+
+    found = PathFinder.find_spec(name.partition(".")[0], ["", *sys.path])
+    return os.path.abspath(found.origin) if found is not None and found.origin else ""
 
 
 def settings_file(engine: str) -> str:

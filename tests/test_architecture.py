@@ -184,6 +184,7 @@ ROOMS = {
         ("ppg",),
     ),
     "detectors": (
+        ("thresholds",),
         ("evidence", "section_name"),
         ("finding", "kinds", "account"),
         ("delays",),

@@ -10,15 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.delays.classes import Groups, Runs, group_waits
+from scalana.detectors.delays.classes import Compared, Groups, group_waits
 from scalana.detectors.delays.contexts import ALONE
 from scalana.detectors.delays.forks import carried_in
 from scalana.detectors.delays.join_waits import work_by_target
-from scalana.detectors.delays.splitting import split_comparisons
-from scalana.detectors.delays.summing import sum_intervals
+from scalana.detectors.delays.splitting import GroupColumns, Rules, RunColumns, SameWork, SumColumns, split_comparisons
+from scalana.detectors.delays.summing import InCalls, sum_intervals
 from scalana.detectors.delays.sync_intervals import SyncIntervals, find_sync_intervals
 from scalana.detectors.delays.targets import Numbering
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.thresholds.limits import FLOW_STEPS
+from scalana.detectors.thresholds.shares import EXPLAINED
 from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.hashing import distinct
 from scalana.graphs.arrays.segments import weighted_count
@@ -26,11 +28,6 @@ from scalana.graphs.arrays.shards import each, portions_of
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import own_first
 from scalana.graphs.timeline import Timeline
-
-EXPLAINED = 0.8
-"""Share of a wait that the excess must explain, before it is taken for the whole cause."""
-LARGEST_FLOW_STEPS = 10_000
-"""Hops after which what is still handed on (a circle of waits) is left unresolved."""
 
 
 @dataclass(slots=True)
@@ -84,7 +81,7 @@ def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -
     row_of_burst = own_first(timeline)
     intervals = find_sync_intervals(timeline, waits)
     groups, runs = group_waits(timeline, intervals)
-    shares = split(timeline, waits, row_of_burst, intervals, groups, runs, numbering, work)
+    shares = split(timeline, waits, row_of_burst, Compared(intervals, groups, runs), numbering, work)
     flow, left = propagate(groups.group_wait_s, shares)
     culprit = groups.comparison_culprit[groups.group_comparison]
     late_vertex = groups.comparison_vertex[groups.group_comparison]
@@ -122,7 +119,7 @@ def propagate(wait_s: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArra
     flow = wait_s.copy()
     moving = wait_s.copy()
     enough = 1e-12 * max(float(wait_s.sum()), 1e-300)
-    for _ in range(LARGEST_FLOW_STEPS):
+    for _ in range(FLOW_STEPS):
         moving = weighted_count(shares.handed_to, moving[shares.handed_from] * shares.handed_share, count)
         if moving.sum() <= enough:
             return flow, np.zeros(count)
@@ -135,9 +132,7 @@ def split(
     timeline: Timeline,
     waits: WaitStates,
     row_of_burst: IntArray,
-    intervals: SyncIntervals,
-    groups: Groups,
-    runs: Runs,
+    compared: Compared,
     numbering: Numbering,
     same: IntArray,
 ) -> Shares:
@@ -146,42 +141,29 @@ def split(
     Cost: that of summing the stretches; and per comparison, members (sampled ones, of a pool) times activities of the
     culprit.
     """
+    groups, runs = compared.groups, compared.runs
     group_first = np.searchsorted(groups.group_comparison, np.arange(len(groups.comparison_culprit) + 1))
 
     wait_s, call_s = waits.all_s(timeline), timeline.call_s()
-    works = int(same.max(initial=ALONE)) + 1
+    inside = InCalls(wait_s, call_s, waits.instance)
+    one_work = SameWork(same, int(same.max(initial=ALONE)) + 1)
     carried = carried_in(timeline, wait_s, call_s, row_of_burst, numbering, groups.group_of_call)
 
     work = work_by_target(
         timeline, row_of_burst, wait_s, call_s, groups.group_of_call, numbering.transfer, numbering.wait
     )
 
+    of_runs = RunColumns(runs.first, runs.location, runs.waits)
+    of_groups = GroupColumns(
+        groups.comparison_vertex, groups.comparison_count, group_first, groups.group_waiter, groups.group_waiters,
+        groups.group_seen_s,
+    )  # fmt: skip
+    rules = Rules(numbering.transfer, numbering.unresolved, numbering.wait, timeline.period_s, EXPLAINED)
+
     def part(at: slice) -> Shares:
-        sums = sum_intervals(
-            timeline, wait_s, waits.instance, call_s, work, intervals, groups, runs, numbering, carried, at
-        )
+        sums = sum_intervals(timeline, inside, work, compared, numbering, carried, at)
         group, target, share = split_comparisons(
-            at.start,
-            at.stop,
-            runs.first,
-            runs.location,
-            runs.waits,
-            sums.first,
-            sums.target,
-            sums.seconds,
-            groups.comparison_vertex,
-            groups.comparison_count,
-            group_first,
-            groups.group_waiter,
-            groups.group_waiters,
-            groups.group_seen_s,
-            numbering.transfer,
-            numbering.unresolved,
-            numbering.wait,
-            timeline.period_s,
-            EXPLAINED,
-            same,
-            works,
+            at.start, at.stop, of_runs, SumColumns(sums.first, sums.target, sums.seconds), of_groups, one_work, rules
         )
         handed = target >= numbering.wait
         kept = ~handed

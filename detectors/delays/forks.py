@@ -87,7 +87,7 @@ def carried_in(
 ) -> CarriedIn:  # fmt: skip
     """Tell what each location is late with: its start, and for threads what their main one did until it started them.
 
-    The columns are those of :func:`~scalana.detectors.delays.summing.sum_intervals`.
+    The columns are those of :func:`~scalana.detectors.delays.summing.InCalls`.
     """
     locations, own, calls = timeline.locations, timeline.own, timeline.calls
     started = StartedThreads.of(timeline)

@@ -2,42 +2,104 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
 
 from scalana.graphs.arrays.segments import sort_values
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+
+
+class RunColumns(NamedTuple):
+    """Those of :class:`~scalana.detectors.delays.classes.Runs`."""
+
+    first: IntArray
+    """Start of each comparison's runs ``[comparisons + 1]``."""
+    location: IntArray
+    """``[runs]``"""
+    waits: BoolArray
+    """``[runs]``"""
+
+
+class SumColumns(NamedTuple):
+    """Those of :class:`~scalana.detectors.delays.summing.Sums`, of some runs that follow each other."""
+
+    first: IntArray
+    """``[runs + 1]``"""
+    target: IntArray
+    """``[rows]``"""
+    seconds: FloatArray
+    """``[rows]``"""
+
+
+class GroupColumns(NamedTuple):
+    """Those of :class:`~scalana.detectors.delays.classes.Groups`."""
+
+    vertex: IntArray
+    """``[comparisons]``"""
+    instances: IntArray
+    """How many are joined ``[comparisons]``."""
+    first: IntArray
+    """Start of each comparison's wait groups ``[comparisons + 1]``."""
+    waiter: IntArray
+    """``[wait groups]``"""
+    waiters: IntArray
+    """``[wait groups]``"""
+    wait_s: FloatArray
+    """``[wait groups]``"""
+
+
+class SameWork(NamedTuple):
+    """Activities that are the same work in several contexts, see :mod:`~scalana.detectors.delays.contexts`."""
+
+    number: IntArray
+    """Of the work, -1 for activities that stand alone ``[activities]``."""
+    works: int
+    """How many there are."""
+
+
+class Rules(NamedTuple):
+    """What targets mean, and how sure sums are."""
+
+    transfer: int
+    """First target that is a transfer, not an activity."""
+    unresolved: int
+    wait: int
+    """First target that is a wait group."""
+    period_s: float
+    """Of sampling."""
+    explained: float
+    """Share of a wait that the excess must explain."""
+
+
+class _Culprit(NamedTuple):
+    """What a culprit did: its activities, then its waits as one total in the last column."""
+
+    did: FloatArray
+    """``[columns]``"""
+    median: FloatArray
+    """Of the members ``[columns]``."""
+    noise: FloatArray
+    """How much a difference may be by chance ``[columns]``."""
+    work: IntArray
+    """Which of its works each column is, -1 for none ``[columns]``."""
+    did_work: FloatArray
+    """``[works]``"""
+    median_work: FloatArray
+    """Of the members ``[works]``."""
 
 
 @numba.njit(cache=True, nogil=True)
-def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
-    low,
-    high,
-    run_first,
-    run_location,
-    run_waits,
-    sum_first,
-    sum_target,
-    sum_s,
-    vertex,
-    count,
-    group_first,
-    group_waiter,
-    group_waiters,
-    group_wait_s,
-    transfer,
-    unresolved,
-    wait_base,
-    period_s,
-    explained,
-    work_of,
-    works,
-):
+def split_comparisons(low, high, runs, sums, groups, same, rules):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Split the wait groups of the comparisons from ``low`` to ``high``; returns (group, target, share) rows.
 
-    ``run_first`` and ``group_first`` ``[comparisons + 1]`` say which runs and groups are of a comparison. The sums are
-    of these comparisons alone; the other columns are those of ``Runs`` and ``Groups``. ``work_of`` numbers activities
-    that are the same work in several contexts, below ``works``, and is -1 for others (see ``same_work``).
+    ``sums`` are of these comparisons alone; the other tuples hold the columns of all of them.
     """
+    run_first, run_location, run_waits = runs
+    sum_first, sum_target, sum_s = sums
+    vertex, count, group_first, group_waiter, group_waiters, group_wait_s = groups
+    work_of, works = same
     start = run_first[low]
     most = 0
     for comparison in range(low, high):
@@ -52,41 +114,25 @@ def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
     row_of_work = np.full(works, -1, np.int64)
     for comparison in range(low, high):
         # The culprit's own rows: activities first, then its waits, compared as one total in the last column.
-        runs = run_first[comparison] - start
-        begin, end = sum_first[runs], sum_first[runs + 1]
+        run = run_first[comparison] - start
+        begin, end = sum_first[run], sum_first[run + 1]
         columns = 0
-        while begin + columns < end and sum_target[begin + columns] < wait_base:
+        while begin + columns < end and sum_target[begin + columns] < rules.wait:
             columns += 1
         width = columns + 1
-        did = np.zeros(width, np.float64)
-        noise = np.zeros(width, np.float64)
-        for column in range(columns):
-            did[column] = sum_s[begin + column]
-            if sum_target[begin + column] < transfer:  # calls are timed, not sampled
-                # Two standard deviations of the difference of two sampled sums. A visit of any length is measured to
-                # within one period at random, so its variance is period^2 / 6, and less for much shorter ones.
-                variance = min(count[comparison] * period_s**2 / 6.0, did[column] * period_s)
-                noise[column] = 2.0 * np.sqrt(2.0 * variance)
-        for row in range(begin + columns, end):
-            did[columns] += sum_s[row]
+        did, noise = _did(begin, end, columns, sums, count[comparison], rules)
         first_run = run_first[comparison] + 1
         members = run_first[comparison + 1] - first_run
+        others = SumColumns(sum_first[run + 1 :], sum_target, sum_s)
         if members * width > len(usual):
             usual = np.empty(2 * members * width, np.float64)
-        _fill(usual, members, sum_first[runs + 1 :], sum_target, sum_s, begin, columns, wait_base)
+        _fill(usual, members, others, begin, columns, rules.wait)
         median = np.zeros(width, np.float64)
         mean = np.zeros(width, np.float64)
         _typical(usual, members, run_waits[first_run:], median, mean)
         # What it did in several contexts, whichever of them the others did it in.
-        work = np.full(width, -1, np.int64)
-        several = 0
-        for column in range(columns):
-            what = sum_target[begin + column]
-            if what < transfer and work_of[what] >= 0:
-                if row_of_work[work_of[what]] < 0:
-                    row_of_work[work_of[what]] = several
-                    several += 1
-                work[column] = row_of_work[work_of[what]]
+        what = sum_target[begin : begin + columns]
+        work, several = _number_works(what, rules.transfer, work_of, row_of_work)
         did_work = np.zeros(several, np.float64)
         mean_work = np.zeros(several, np.float64)
         median_work = np.zeros(several, np.float64)
@@ -96,13 +142,12 @@ def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
                     did_work[work[column]] += did[column]
             if members * several > len(usual_work):
                 usual_work = np.empty(2 * members * several, np.float64)
-            _fill_work(
-                usual_work, members, several, sum_first[runs + 1 :], sum_target, sum_s, transfer, work_of, row_of_work
-            )
+            _fill_work(usual_work, members, several, others, rules.transfer, work_of, row_of_work)
             _typical(usual_work, members, run_waits[first_run:], median_work, mean_work)
             for column in range(columns):
                 if work[column] >= 0:
-                    row_of_work[work_of[sum_target[begin + column]]] = -1
+                    row_of_work[work_of[what[column]]] = -1
+        culprit = _Culprit(did, median, noise, work, did_work, median_work)
         excess = np.empty(width, np.float64)
         for group in range(group_first[comparison], group_first[comparison + 1]):
             wait_s = group_wait_s[group] / group_waiters[group]
@@ -114,31 +159,65 @@ def split_comparisons(  # type: ignore[no-untyped-def]  # pragma: no cover
                 mine = usual[place * width : (place + 1) * width]
                 if several:
                     mine_work = usual_work[place * several : (place + 1) * several]
-            total = _excess(
-                excess, did, mine, median, noise, explained * wait_s, work, did_work, mine_work, median_work
-            )
-            whole = total if total >= explained * wait_s else max(wait_s, total)
-            told = 0.0
+            total = _excess(excess, culprit, mine, mine_work, rules.explained * wait_s)
+            whole = total if total >= rules.explained * wait_s else max(wait_s, total)
+            given = 0.0
             for row in range(begin, end):
                 column = min(row - begin, columns)
-                if excess[column] > 0.0:
-                    share = excess[column] / whole
-                    if column < columns or row == begin + columns:
-                        told += share
-                    out_group[used], out_target[used] = group, sum_target[row]
-                    out_share[used] = share if column < columns else share * sum_s[row] / did[columns]
-                    used += 1
-            if total < explained * wait_s and told < 1.0:
-                out_group[used], out_target[used] = group, unresolved + vertex[comparison]
-                out_share[used] = 1.0 - told
+                if excess[column] <= 0.0:
+                    continue
+                share = excess[column] / whole
+                if column < columns or row == begin + columns:
+                    given += share
+                out_group[used], out_target[used] = group, sum_target[row]
+                out_share[used] = share if column < columns else share * sum_s[row] / did[columns]
+                used += 1
+            if total < rules.explained * wait_s and given < 1.0:
+                out_group[used], out_target[used] = group, rules.unresolved + vertex[comparison]
+                out_share[used] = 1.0 - given
                 used += 1
     return out_group[:used].copy(), out_target[:used].copy(), out_share[:used].copy()
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill(usual, members, first, target, seconds, begin, columns, wait_base):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _did(begin, end, columns, sums, count, rules):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """What the culprit did, of which there are the rows from ``begin`` to ``end``: its activities, and its waits as one
+    total; and how much a difference from others may be by chance, each ``[columns + 1]``."""
+    _, target, seconds = sums
+    did = np.zeros(columns + 1, np.float64)
+    noise = np.zeros(columns + 1, np.float64)
+    for column in range(columns):
+        did[column] = seconds[begin + column]
+        if target[begin + column] < rules.transfer:  # calls are timed, not sampled
+            # Two standard deviations of the difference of two sampled sums. A visit of any length is measured to
+            # within one period at random, so its variance is period^2 / 6, and less for much shorter ones.
+            variance = min(count * rules.period_s**2 / 6.0, did[column] * rules.period_s)
+            noise[column] = 2.0 * np.sqrt(2.0 * variance)
+    for row in range(begin + columns, end):
+        did[columns] += seconds[row]
+    return did, noise
+
+
+@numba.njit(cache=True, nogil=True)
+def _number_works(what, transfer, work_of, row_of_work):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Number the works that the culprit's activities are part of, also in ``row_of_work``; returns the number of each
+    column, -1 for those that stand alone ``[columns + 1]``, and how many there are."""
+    work = np.full(len(what) + 1, -1, np.int64)
+    several = 0
+    for column in range(len(what)):
+        if what[column] < transfer and work_of[what[column]] >= 0:
+            if row_of_work[work_of[what[column]]] < 0:
+                row_of_work[work_of[what[column]]] = several
+                several += 1
+            work[column] = row_of_work[work_of[what[column]]]
+    return work, several
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill(usual, members, sums, begin, columns, wait_base):  # type: ignore[no-untyped-def]  # pragma: no cover
     """What each member did in the culprit's activities, and waited, as a row of ``usual``. The culprit's activities are
     the targets from ``begin`` on."""
+    first, target, seconds = sums
     width = columns + 1
     usual[: members * width] = 0.0
     for member in range(members):
@@ -155,8 +234,9 @@ def _fill(usual, members, first, target, seconds, begin, columns, wait_base):  #
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill_work(usual, members, several, first, target, seconds, transfer, work_of, row_of_work):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _fill_work(usual, members, several, sums, transfer, work_of, row_of_work):  # type: ignore[no-untyped-def]  # pragma: no cover
     """What each member did of the culprit's works, in any context, as a row of ``usual``."""
+    first, target, seconds = sums
     usual[: members * several] = 0.0
     for member in range(members):
         for row in range(first[member], first[member + 1]):
@@ -205,10 +285,11 @@ def _median(usual, column, width, members):  # type: ignore[no-untyped-def]  # p
 
 
 @numba.njit(cache=True, nogil=True)
-def _excess(excess, did, mine, median, noise, wanted, work, did_work, mine_work, median_work):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _excess(excess, culprit, mine, mine_work, wanted):  # type: ignore[no-untyped-def]  # pragma: no cover
     """What the culprit did more of than the waiter and than is ordinary; where that explains too little of the wait,
     than the waiter alone; then without regard to sampling noise. The last that is tried stands. Of work that stands in
     several contexts it is no more than what it did more of in all of these together. Returns its sum."""
+    did, median, noise, work, did_work, median_work = culprit
     total = 0.0
     together = np.zeros(len(did_work), np.float64)
     for attempt in range(4):

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.delays.wait_states import WaitStates, last_arrivals_s, waits_table
+from scalana.detectors.thresholds.limits import SEARCHED_BACK, SEARCHED_BEHIND
+from scalana.detectors.thresholds.seconds import AT_ONCE_S
+from scalana.detectors.thresholds.shares import MAJORITY, SUBSTANTIAL
 from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.hashing import ordered
 from scalana.graphs.arrays.shards import each, portions_of, rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import ROW, Timeline
 from scalana.runtime.operations import MESSAGES, Waits
-
-SEARCH_LIMIT = 100_000
-"""Calls walked back in search of a common operation, before the start of the record is taken for it."""
-SEARCH_FURTHER = 256
-"""Calls walked back behind a common operation that they did not leave together, in search of one that they did."""
-
-EARLY_S = 1e-4
-"""A member that leaves an operation so much before another one comes to it did not wait for that one: clocks may differ
-by less."""
-TOGETHER = 0.5
-"""Part of the longest wait for a culprit by which it and a member may leave an operation apart, to be compared from
-there on: a greater difference at the beginning would explain most of the wait."""
-LATE_BEFORE = 0.2
-"""The same for a culprit that came to a collective for all later, and was not waited for there: one that hands over a
-bucket of gradients on the way. It is as late because of what it did before, and what it did since explains no more than
-the rest of the wait."""
 
 
 @dataclass(slots=True)
@@ -96,7 +83,7 @@ def find_sync_intervals(timeline: Timeline, waits: WaitStates) -> SyncIntervals:
     member_enter_s = calls.enter_s[instances.members]
     waited = _waited(timeline, waits, waiting, done)
     apart = _apart(timeline, done, member_enter_s)
-    late_before = np.where(_waits_of(instances.operation) == Waits.ALL, LATE_BEFORE, TOGETHER)
+    late_before = np.where(_waits_of(instances.operation) == Waits.ALL, SUBSTANTIAL, MAJORITY)
     instance, culprit = waits.instance[waiting[first_wait[:-1]]], waits.culprit[waiting[first_wait[:-1]]]
     most = np.diff(first_wait) + np.diff(instances.first)[instance]
     first_row = np.concatenate(([0], np.cumsum(most)))
@@ -124,13 +111,17 @@ def find_sync_intervals(timeline: Timeline, waits: WaitStates) -> SyncIntervals:
         call[others] = other
         return first, call, wait_s
 
+    of_calls = _Calls(
+        calls.location, calls.first, calls.posts, calls.wait_first, calls.waits, calls.enter_s, calls.exit_s
+    )
+    members = _Members(instances.first, instances.members, member_location, left, early_s, member_enter_s)
+    meetings = _Meetings(apart, late_before, all_s)
+    search = (SEARCHED_BACK, SEARCHED_BEHIND)
+
     def find(at: slice) -> SyncIntervals:
         first, call, wait_s = participants(at)
-        since_call, since_culprit, met_s = _common_operations(
-            first, call, culprit[at], instance[at], calls.location, calls.first, calls.posts, calls.wait_first,
-            calls.waits, instances.first, instances.members, member_location, left, early_s, wait_s, member_enter_s,
-            calls.enter_s, calls.exit_s, apart, late_before, all_s, SEARCH_LIMIT, SEARCH_FURTHER,
-        )  # fmt: skip
+        rows = _Rows(first, call, wait_s, culprit[at], instance[at])
+        since_call, since_culprit, met_s = _common_operations(rows, of_calls, members, meetings, search, MAJORITY)
         begins = _sort_by_meeting(first, since_culprit, (call, wait_s, since_call, met_s))
         event = at.start + np.searchsorted(first, begins[:-1], side="right") - 1
         return SyncIntervals(
@@ -213,21 +204,23 @@ def _apart(timeline: Timeline, done: IntArray, member_enter_s: FloatArray) -> np
     instances = timeline.instances
     apart = np.asarray(_waits_of(instances.operation) != Waits.ALL)
     each(
-        lambda at: _mark_early(timeline.calls.exit_s, done, member_enter_s, instances.first, at.start, at.stop, apart),
+        lambda at: _mark_early(
+            timeline.calls.exit_s, done, member_enter_s, instances.first, (at.start, at.stop), AT_ONCE_S, apart
+        ),
         portions_of(instances.first),
     )
     return apart
 
 
 @numba.njit(cache=True, nogil=True)
-def _mark_early(exit_s, done, enter_s, first, low, high, apart):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Mark those of the instances from ``low`` to ``high`` that a member left before another one came."""
-    for instance in range(low, high):
+def _mark_early(exit_s, done, enter_s, first, portion, at_once_s, apart):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Mark those of a portion of the instances that a member left before another one came."""
+    for instance in range(portion[0], portion[1]):
         first_out_s, last_in_s = np.inf, -np.inf
         for entry in range(first[instance], first[instance + 1]):
             first_out_s = min(first_out_s, exit_s[done[entry]])
             last_in_s = max(last_in_s, enter_s[entry])
-        if first_out_s < last_in_s - EARLY_S:
+        if first_out_s < last_in_s - at_once_s:
             apart[instance] = True
 
 
@@ -311,87 +304,119 @@ def _member_at(instance, location, first, member_location):  # type: ignore[no-u
     return -1
 
 
+class _Rows(NamedTuple):
+    """Who takes part in some events."""
+
+    first: IntArray
+    """Start of each event's rows ``[events + 1]``."""
+    call: IntArray
+    """``[rows]``"""
+    wait_s: FloatArray
+    """``[rows]``"""
+    culprit: IntArray
+    """``[events]``"""
+    instance: IntArray
+    """``[events]``"""
+
+
+class _Calls(NamedTuple):
+    """Those of :class:`~scalana.graphs.timeline.Calls`."""
+
+    location: IntArray
+    first: IntArray
+    posts: IntArray
+    wait_first: IntArray
+    waits: IntArray
+    enter_s: FloatArray
+    exit_s: FloatArray
+
+
+class _Members(NamedTuple):
+    """Members of all instances, ``[members]`` each."""
+
+    first: IntArray
+    """Start of each instance's members ``[instances + 1]``."""
+    posted: IntArray
+    location: IntArray
+    left: IntArray
+    early_s: FloatArray
+    """The two results of :func:`_left_calls`."""
+    enter_s: FloatArray
+
+
+class _Meetings(NamedTuple):
+    """All instances, ``[instances]`` each."""
+
+    apart: npt.NDArray[np.bool_]
+    late_before: FloatArray
+    """:data:`SUBSTANTIAL` or :data:`MAJORITY`."""
+    all_s: FloatArray
+    """When the last member came."""
+
+
 @numba.njit(cache=True, nogil=True)
-def _common_operations(  # type: ignore[no-untyped-def]  # pragma: no cover
-    first_row,
-    call,
-    culprit,
-    instance,
-    location,
-    first,
-    posts,
-    wait_first,
-    waits,
-    member_first,
-    posted,
-    member_location,
-    left,
-    early_s,
-    wait_s,
-    member_enter_s,
-    enter_s,
-    exit_s,
-    apart,
-    late_before,
-    all_s,
-    limit,
-    further,
-):
+def _common_operations(rows, calls, members, meetings, search, majority):  # type: ignore[no-untyped-def]  # pragma: no cover
     """For each row of each event, walk the culprit's calls back to the last instance that both locations have left.
 
-    Returns the calls with which each left it, and when both were there (see :attr:`Stretches.met_s`).
+    Returns the calls with which each left it, and when both were there (see :attr:`SyncIntervals.met_s`).
     """
+    first_row, call, wait_s, culprit, instance = rows
+    location, first, posts, wait_first, waits, enter_s, exit_s = calls
+    member_first, posted, member_location, left, early_s, member_enter_s = members
+    apart, late_before, all_s = meetings
+    limit, further = search
     since_call = np.full(len(call), -1, call.dtype)
     since_culprit = np.full(len(call), -1, call.dtype)
     met_s = np.full(len(call), np.inf)
+    longest_s = np.zeros(len(culprit))
     for event in range(len(culprit)):
-        late, this = culprit[event], np.int64(instance[event])
-        there = location[late]
-        longest_s = 0.0
         for row in range(first_row[event], first_row[event + 1]):
-            longest_s = max(longest_s, wait_s[row])
-        for row in range(first_row[event], first_row[event + 1]):
-            mine = call[row]
-            here = location[mine]
-            begin = max(first[there], late - limit)
-            mine_in = _member_at(this, here, member_first, member_location)
-            posted_here = posted[mine_in] if mine_in >= 0 else mine
-            at = late - 1
-            together = False
-            while at >= begin and not together:
-                touched = wait_first[at + 1] - wait_first[at]
-                for t in range(touched + 1):
-                    other = waits[wait_first[at] + t] if t < touched else posts[at]
-                    if other < 0 or other == this:
-                        continue
-                    entry = _member_at(other, here, member_first, member_location)
-                    if entry < 0 or left[entry] >= mine:
-                        continue
-                    own = _member_at(other, there, member_first, member_location)
-                    if own < 0 or left[own] >= late:
-                        continue
-                    # The member was still in it when it went on to this one, or came to wait here.
-                    if (early_s[own] > -np.inf and left[entry] >= posted_here) or early_s[entry] > enter_s[mine]:
-                        continue
-                    both_s = max(member_enter_s[entry], member_enter_s[own])
-                    later_s = exit_s[left[own]] - exit_s[left[entry]]
-                    together = (
-                        not apart[other]
-                        or -TOGETHER * longest_s <= later_s <= late_before[other] * longest_s
-                        or (later_s > 0.0 and min(exit_s[left[entry]], exit_s[left[own]]) >= both_s)
-                        or wait_s[row] <= 0.0
-                    )
-                    if together or since_culprit[row] < 0:
-                        begin = max(begin, at - further)
-                        since_call[row] = left[entry]
-                        since_culprit[row] = left[own]
-                        # The member may have left before, with what it had to hand over.
-                        there_s = both_s if apart[other] else all_s[other]
-                        met_s[row] = there_s if exit_s[left[own]] >= there_s else np.inf
-                    if together:
-                        break
-                at -= 1
-            if not together and begin == first[there]:  # as late as it is since the record began
-                since_call[row] = since_culprit[row] = -1
-                met_s[row] = np.inf
+            longest_s[event] = max(longest_s[event], wait_s[row])
+    event = 0
+    for row in range(len(call)):
+        while first_row[event + 1] <= row:
+            event += 1
+        mine, late, this = call[row], culprit[event], np.int64(instance[event])
+        here, there = location[mine], location[late]
+        begin = max(first[there], late - limit)
+        mine_in = _member_at(this, here, member_first, member_location)
+        posted_here = posted[mine_in] if mine_in >= 0 else mine
+        at = late - 1
+        together = False
+        while at >= begin and not together:
+            touched = wait_first[at + 1] - wait_first[at]
+            for t in range(touched + 1):
+                other = waits[wait_first[at] + t] if t < touched else posts[at]
+                if other < 0 or other == this:
+                    continue
+                entry = _member_at(other, here, member_first, member_location)
+                if entry < 0 or left[entry] >= mine:
+                    continue
+                own = _member_at(other, there, member_first, member_location)
+                if own < 0 or left[own] >= late:
+                    continue
+                # The member was still in it when it went on to this one, or came to wait here.
+                if (early_s[own] > -np.inf and left[entry] >= posted_here) or early_s[entry] > enter_s[mine]:
+                    continue
+                both_s = max(member_enter_s[entry], member_enter_s[own])
+                later_s = exit_s[left[own]] - exit_s[left[entry]]
+                together = (
+                    not apart[other]
+                    or -majority * longest_s[event] <= later_s <= late_before[other] * longest_s[event]
+                    or (later_s > 0.0 and min(exit_s[left[entry]], exit_s[left[own]]) >= both_s)
+                    or wait_s[row] <= 0.0
+                )
+                if together or since_culprit[row] < 0:
+                    begin = max(begin, at - further)
+                    since_call[row] = left[entry]
+                    since_culprit[row] = left[own]
+                    # The member may have left before, with what it had to hand over.
+                    there_s = both_s if apart[other] else all_s[other]
+                    met_s[row] = there_s if exit_s[left[own]] >= there_s else np.inf
+                if together:
+                    break
+            at -= 1
+        if not together and begin == first[there]:  # as late as it is since the record began
+            since_call[row] = since_culprit[row] = -1
+            met_s[row] = np.inf
     return since_call, since_culprit, met_s

@@ -19,16 +19,10 @@ import numpy as np
 from scalana.detectors.device.lanes import Device, Devices
 from scalana.detectors.device.stretches import Stretches
 from scalana.detectors.device.waits import Meeting, Member
+from scalana.detectors.thresholds.limits import FURTHEST_BACK
+from scalana.detectors.thresholds.seconds import SAME_TIME_S
+from scalana.detectors.thresholds.shares import EXPLAINED, WORTH_FOLLOWING
 from scalana.graphs.timeline import Timeline
-
-_MOSTLY = 0.8
-"""Part of a gap that what the host did more must make up to be all of its cause."""
-_FURTHEST = 200
-"""So many operations back the lateness of a host is followed."""
-_LITTLE = 0.01
-"""A part of a gap that is smaller is not followed further."""
-_NOTICED_S = 1e-6
-"""Less than a rank is later is no lateness: the resolution of many traces."""
 
 
 class Why(enum.Enum):
@@ -133,7 +127,7 @@ class Backtracking:
         for member, seconds, exposed in meeting.waiting:
             # What is handed on from later operations is split as this one's own waiting is.
             part = exposed / meeting.exposed_s if meeting.exposed_s > 0.0 else seconds / waited_s
-            if seconds < _NOTICED_S or part <= 0.0:
+            if seconds < SAME_TIME_S or part <= 0.0:
                 continue
             parts = self._parts(awaited, member)
             whole = sum(size for _, size, _ in parts)
@@ -215,7 +209,7 @@ class Backtracking:
         """
         found: list[Part] = []
         left, mine, theirs = 1.0, awaited, other
-        for _ in range(_FURTHEST):
+        for _ in range(FURTHEST_BACK):
             before = self._last_common(mine, theirs)
             here = self._profile(mine, None if before is None else before[0])
             there = self._profile(theirs, None if before is None else before[1])
@@ -245,7 +239,7 @@ class Backtracking:
             if before is None:
                 found.append(((Why.SKEW, mine.rank, -1), left, _NOTHING))
                 left = 0.0
-            if left < _LITTLE or before is None:
+            if left < WORTH_FOLLOWING or before is None:
                 break
             mine, theirs = before
         return found or [((Why.UNKNOWN, awaited.rank, -1), 1.0, _NOTHING)]
@@ -258,11 +252,11 @@ class Backtracking:
         """
         late_s = self._host_late_s(awaited, other)
         known = min(1.0, max(late_s, 0.0) / gap_s)
-        known = 1.0 if known > _MOSTLY else known
+        known = 1.0 if known > EXPLAINED else known
         found: list[Part] = []
         left, mine, theirs = known, awaited, other
-        for _ in range(_FURTHEST):
-            if left < _LITTLE:
+        for _ in range(FURTHEST_BACK):
+            if left < WORTH_FOLLOWING:
                 break
             here = self._host(mine, None if before is None else before[0])
             there = self._host(theirs, None if before is None else before[1])

@@ -12,13 +12,11 @@ from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.place_time import place_time
+from scalana.detectors.thresholds.factors import AS_LONG
 from scalana.detectors.whatif.replay import Change
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
-
-AS_LONG = 0.8
-"""Part of what a candidate's ranks spend at its place from which another rank takes as long there."""
 
 
 def with_alike(

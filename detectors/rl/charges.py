@@ -15,13 +15,12 @@ from scalana.detectors.delays.blame import Shares, propagate
 from scalana.detectors.delays.sync_intervals import SyncIntervals
 from scalana.detectors.rl.loop import COLUMNS, DOINGS, IN_CALL, IN_WAIT, Loop
 from scalana.detectors.rl.phases import Doing
+from scalana.detectors.thresholds.shares import MINOR
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 
 GENERATES, TRAINS = 1, 2
 """Bits of :func:`stages_of`."""
-_BEFORE = 0.1
-"""Part of the time that is compared by which a moment lies before its end."""
 
 
 @dataclass(slots=True)
@@ -82,7 +81,7 @@ def charge(timeline: Timeline, intervals: SyncIntervals, loop: Loop) -> Charges:
     inside_s = wait_s * _within(loop, who, end[1], wait_s)
     stages = stages_of(loop)
     # Where steps end with what one process does, it comes to others right behind that: what counts is what came before.
-    came_s = end[0] if (stages == GENERATES | TRAINS).all() else end[0] - _BEFORE * (end[0] - begin[0])
+    came_s = end[0] if (stages == GENERATES | TRAINS).all() else end[0] - MINOR * (end[0] - begin[0])
     step = np.array([_step_of(loop, int(culprit[each]), float(came_s[each])) for each in range(len(row))], np.int64)
     none = np.zeros(0, np.int64)
     found = [(none, none, none, np.zeros(0))]

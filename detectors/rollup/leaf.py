@@ -11,8 +11,8 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import Leaf
 from scalana.detectors.rollup.call_sites import calls_of
 from scalana.detectors.rollup.candidates import Candidate
-from scalana.detectors.rollup.library_calls import MOST
 from scalana.detectors.rollup.named_place import CodeLocation
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
 
@@ -86,7 +86,7 @@ def leaf_below(named: CodeLocation, work: Iterable[tuple[int, float]], timeline:
 
 
 def _leaf(ways: list[tuple[list[Step], float]], psg: PSG) -> Leaf | None:
-    enough = MOST * sum(seconds for _, seconds in ways)
+    enough = MAJORITY * sum(seconds for _, seconds in ways)
     leaf: Step | None = None
     for depth in range(max((len(steps) for steps, _ in ways), default=0)):
         held: dict[Place, float] = defaultdict(float)

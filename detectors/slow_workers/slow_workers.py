@@ -19,14 +19,13 @@ from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate, join_entries
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.leaf import leaf_of
+from scalana.detectors.thresholds.shares import WORTH_A_FINDING
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
 KIND = "slow-worker"
-WORTH = 0.01
-"""Part of the job's time that must come back."""
 
 
 def detect(farms: list[TaskFarm], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Finding]:
@@ -43,7 +42,7 @@ def detect(farms: list[TaskFarm], table: BlameTable, timeline: Timeline, psg: PS
         lost_s = float(((farm.mean_s - usual_s) * tasks)[slow].sum())
         place = _place(farm, slow, table, timeline, psg)
         saving_s = _saving_s(farm, slow, lost_s, timeline)
-        if saving_s >= WORTH * job_s and place is not None:
+        if saving_s >= WORTH_A_FINDING * job_s and place is not None:
             candidate, leaf = place
             finding = _finding(farm, slow, tasks, lost_s, candidate, psg)
             found.append(replace(finding, saving_s=saving_s, evidence=replace(finding.evidence, leaf=leaf)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.delays.forks import StartedThreads
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.thresholds.shares import LARGELY, MAJORITY
 from scalana.detectors.whatif.replay import Change
 from scalana.detectors.whatif.shrinkage import steadied
 from scalana.graphs.arrays.hashing import distinct
@@ -20,12 +22,6 @@ from scalana.graphs.arrays.shards import rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline
-
-ASLEEP = 0.7
-"""Part of the time at a place, less what is waited for a core, from which its work is sleep, if that is not most of it:
-of the program's making, and not of a busy machine's. Who wakes up waits for a core, too."""
-MOSTLY = 0.5
-"""Part of what lies in a burst that must be work, or waiting for a core, for a thread not to have rested there."""
 
 
 def change_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: IntervalExcess | None) -> Change:
@@ -158,11 +154,11 @@ def interval_excess(
     seconds, cpu_s, core_wait_s = (column[work] for column in (own.seconds, own.cpu_s, own.core_wait_s))
     first = np.searchsorted(burst, np.where(since >= 0, since + 1, calls.first[location]))
     end = np.searchsorted(burst, call, side="right")
-    _before_start(first, end, burst, seconds, cpu_s + core_wait_s, location, since, timeline)
+    _before_start(first, end, _Work(burst, seconds, cpu_s + core_wait_s), location, since, timeline)
 
     # Where ranks take turns in sleeping, it is the one that did not sleep at all that shows what is usual.
     own_s, without_core_s = float(seconds.sum()), float(core_wait_s.sum())
-    asleep = without_core_s <= 0.5 * own_s and float(cpu_s.sum()) <= (1.0 - ASLEEP) * (own_s - without_core_s)
+    asleep = without_core_s <= 0.5 * own_s and float(cpu_s.sum()) <= (1.0 - LARGELY) * (own_s - without_core_s)
     middle = 0.0 if asleep else 0.5
 
     def did(seconds: FloatArray) -> FloatArray:
@@ -182,19 +178,27 @@ def interval_excess(
     )  # fmt: skip
 
 
+class _Work(NamedTuple):
+    """Rows of own work, in the order of bursts; each ``[rows]``."""
+
+    burst: IntArray
+    seconds: FloatArray
+    busy_s: FloatArray
+    """On a CPU, or waiting for one."""
+
+
 def _before_start(
-    first: IntArray, end: IntArray, burst: IntArray, seconds: FloatArray, busy_s: FloatArray, location: IntArray,
-    since: IntArray, timeline: Timeline,
-) -> None:  # fmt: skip
+    first: IntArray, end: IntArray, work: _Work, location: IntArray, since: IntArray, timeline: Timeline
+) -> None:
     """Let stretches of threads from the beginning, if there is nothing in them, be what their main one did before it
     started them: nothing of the burst in which it did so, if it rested there for longer than until then."""
-    started = StartedThreads.of(timeline)
+    started, (burst, seconds, busy_s) = StartedThreads.of(timeline), work
     for row, thread in enumerate(started.location.tolist()):
         empty = np.flatnonzero((location == thread) & (since < 0) & (first == end))
         before, start = started.calls_before(row, timeline), int(started.burst[row])
         low, last, high = np.searchsorted(burst, (before.start, start, start + 1)).tolist()
         there_s = float(seconds[last:high].sum())
-        came_later = there_s > started.into_s[row] and float(busy_s[last:high].sum()) < MOSTLY * there_s
+        came_later = there_s > started.into_s[row] and float(busy_s[last:high].sum()) < MAJORITY * there_s
         stop = last if came_later else high
         if start < len(timeline.calls):
             first[empty], end[empty] = low, stop

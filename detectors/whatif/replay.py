@@ -20,16 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.delays.wait_states import Dependencies, Rule, find_dependencies, last_arrivals_s
+from scalana.detectors.thresholds.limits import CALLS_IN_CACHE, CHANGES_AT_ONCE
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import ROW, Timeline
 from scalana.runtime.operations import BY_NAME, TAKING
 
-_AT_ONCE = 4
-"""Changes that are replayed in one pass at most: each takes memory for the entries of all calls."""
 _TAKE, _REPLY = (BY_NAME[name].code for name in ("take", "reply"))
-_IN_CACHE = 1 << 14
-"""Calls that are put into a table at a time."""
 
 CALL = np.dtype(
     [
@@ -96,7 +93,7 @@ class Replay:
     def ends_s(self, changes: Sequence[Change | None]) -> list[FloatArray]:
         """Replay the run with each of some changes, or as it was (None); returns when every location ends, each
         ``[locations]``."""
-        at_once = min(_AT_ONCE, -(-len(changes) // (os.cpu_count() or 1)))
+        at_once = min(CHANGES_AT_ONCE, -(-len(changes) // (os.cpu_count() or 1)))
         return [end for _, _, ends in self._replayed(changes, max(at_once, 1)) for end in ends]
 
     def run_ends_s(self, changes: Sequence[Change]) -> tuple[float, list[float]]:
@@ -179,8 +176,8 @@ class Replay:
             for name, column in (("rule", pairs.rule), ("instance", calls.waits), ("on", pairs.on)):
                 waits[name][at] = column[at]
 
-        each(fill, chunks(len(calls), _IN_CACHE))
-        each(fill_waits, chunks(len(waits), _IN_CACHE))
+        each(fill, chunks(len(calls), CALLS_IN_CACHE))
+        each(fill_waits, chunks(len(waits), CALLS_IN_CACHE))
         table["pair"][-1] = len(waits)
         return table, waits
 

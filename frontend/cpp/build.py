@@ -43,13 +43,17 @@ class Plan:
 
 
 def plan(
-    paths: Sequence[str | Path], arguments: Sequence[str] | None = None, seen: Collection[str] | None = None
+    paths: Sequence[str | Path],
+    arguments: Sequence[str] | None = None,
+    seen: Collection[str] | None = None,
+    drivers: Sequence[str] = (),
 ) -> Plan:
     """Find the sources and how each is compiled.
 
     The flags of a source are those of ``arguments`` if these are given, else what a ``compile_commands.json`` at or
     above it says, else what a program's debug information tells. Of a large program only those are taken that have
-    code of the files ``seen``, if these are given, and of their headers only these.
+    code of the files ``seen``, if these are given, and of their headers only these. Compilers that a database names are
+    asked if they are on the search path, or fit one of the patterns ``drivers``.
     """
     made = Plan()
     databases: dict[str, dict[str, flags.Compilation]] = {}
@@ -61,7 +65,7 @@ def plan(
             return None
         if path not in databases:
             try:
-                databases[path] = flags.read_database(path)
+                databases[path] = flags.read_database(path, drivers, made.warnings)
             except ValueError as error:
                 databases[path] = {}
                 made.warnings.append(str(error))
@@ -246,7 +250,7 @@ class Cpp:
 
     def read(self, paths: Sequence[str]) -> None:
         """Read sources, folders and programs. Where there is no libclang, nothing but a warning comes of sources."""
-        made = plan(paths, self.options.flags, self.options.seen)
+        made = plan(paths, self.options.flags, self.options.seen, self.options.drivers)
         self.warnings += made.warnings
         cache = Cache() if self._cache is None else self._cache
         try:

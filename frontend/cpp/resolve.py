@@ -184,9 +184,7 @@ class Program:
                 if overrider not in seen:
                     seen.add(overrider)
                     stack.append(overrider)
-                    for number in range(len(self._local)):
-                        if overrider in self._local[number]:
-                            found[self._local[number][overrider]] = None
+                    found.update((local[overrider], None) for local in self._local if overrider in local)
         return sorted(found, key=lambda function: (function.place.file, function.place.line, function.place.column))
 
 

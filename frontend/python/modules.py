@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from scalana.frontend.python.nodes import Scope
@@ -160,10 +160,9 @@ def bindings_of(scope: Scope) -> dict[str, list[Binding]]:
                 bind(alias.asname or first, Binding("import", statement, name=first))
         elif isinstance(statement, ast.ImportFrom):
             for alias in statement.names:
-                if alias.name == "*":
-                    bind("*", Binding("star", statement))
-                else:
-                    bind(alias.asname or alias.name, Binding("from", statement, name=alias.name))
+                star = alias.name == "*"
+                binding = Binding("star", statement) if star else Binding("from", statement, name=alias.name)
+                bind(alias.asname or alias.name, binding)
         elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             bind(statement.name, Binding("function", statement))
         elif isinstance(statement, ast.ClassDef):
@@ -194,14 +193,19 @@ def bindings_of(scope: Scope) -> dict[str, list[Binding]]:
             ):
                 kind = "extended" if call.func.attr == "extend" else "appended"
                 bind(call.func.value.id, Binding(kind, call.args[-1]))
-        for expression in ast.iter_child_nodes(statement):
-            if isinstance(expression, (ast.expr, ast.withitem)):
-                for part in ast.walk(expression):
-                    if isinstance(part, ast.NamedExpr):
-                        assign(part.target, "value", part.value)
-                    elif isinstance(part, ast.comprehension):
-                        assign(part.target, "element", part.iter)
+        for part in _parts_of_expressions(statement):
+            if isinstance(part, ast.NamedExpr):
+                assign(part.target, "value", part.value)
+            elif isinstance(part, ast.comprehension):
+                assign(part.target, "element", part.iter)
     return found
+
+
+def _parts_of_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Everything in the expressions of one statement, those of statements inside of it left out."""
+    for expression in ast.iter_child_nodes(statement):
+        if isinstance(expression, (ast.expr, ast.withitem)):
+            yield from ast.walk(expression)
 
 
 def parameters(scope: Scope) -> list[tuple[str, ast.arg]]:

@@ -114,6 +114,16 @@ def _number_dense(key, low, span):  # type: ignore[no-untyped-def]  # pragma: no
 
 
 @numba.njit(cache=True, nogil=True)
+def _fill(slots, key, first, used, shift):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Put known keys into empty slots."""
+    for known in range(used):
+        slot = np.int64((np.uint64(key[first[known]]) * np.uint64(0x9E3779B97F4A7C15)) >> shift)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (len(slots) - 1)
+        slots[slot] = known
+
+
+@numba.njit(cache=True, nogil=True)
 def _number(key):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Number keys in the order of their first rows."""
     capacity = 1 << 12
@@ -141,11 +151,7 @@ def _number(key):  # type: ignore[no-untyped-def]  # pragma: no cover
                 for known in range(used):  # an assignment of slices would take two seconds to compile
                     grown[known] = first[known]
                 first = grown
-                for known in range(used):
-                    slot = np.int64((np.uint64(key[first[known]]) * factor) >> shift)
-                    while slots[slot] >= 0:
-                        slot = (slot + 1) & (capacity - 1)
-                    slots[slot] = known
+                _fill(slots, key, first, used, shift)
         else:
             number[row] = slots[slot]
     return number, first[:used].copy()

@@ -109,7 +109,6 @@ class Placer:
         psg: the graph; it grows.
         parse: gives the structure of a file, None if it has none; called for files in which frames lie.
         lib_dirs: folders of code that is not the user's own.
-        cwd: folder to which relative names of files refer.
         own: files and folders that are the user's even below ``lib_dirs`` (an installed main program).
         models: files of libraries in which the modules of the run's models are defined.
         budget: vertices beyond which functions that samples add get no inner structure, and models no lines.
@@ -123,7 +122,6 @@ class Placer:
         lib_dirs: Iterable[str] = (),
         own: Iterable[str] = (),
         models: Iterable[str] = (),
-        cwd: str = "",
         budget: int = 1_000_000,
     ) -> None:
         self.psg = psg
@@ -132,7 +130,6 @@ class Placer:
         self.budget = budget
         self._lib_dirs = tuple(folder.rstrip(os.sep) + os.sep for folder in lib_dirs if folder)
         self._own = tuple(own)
-        self._cwd = cwd
         self._library: dict[str, bool] = {}
         self._models = frozenset(file for file in models if not self._is_of_torch(file))
         self._model_folders = tuple({folder for file in self._models for folder in self._package_of(file)})
@@ -221,11 +218,11 @@ class Placer:
         key = (number, frame)
         found = self._steps.get(key)
         if found is None:
-            state, absolute = self._states[number], self._absolute(frame)
-            if self.is_library(absolute) or _compiled_by_library(state, absolute):
-                after = self._library_frame(state, absolute)
+            state = self._states[number]
+            if self.is_library(frame) or _compiled_by_library(state, frame):
+                after = self._library_frame(state, frame)
             else:
-                after = self._own_frame(state, absolute)
+                after = self._own_frame(state, frame)
             found = self._numbers.setdefault(after, len(self._states))
             if found == len(self._states):
                 self._states.append(after)
@@ -353,11 +350,6 @@ class Placer:
         if frame.inside and column >= 0:
             column = self._source.column_of_call_around(function, frame.line, column)
         return _State(vertex, function, vertex, frame.line, column, frame.inside, "")
-
-    def _absolute(self, frame: FrameRef) -> FrameRef:
-        if self._cwd and not frame.filename.startswith(("<", os.sep)):
-            return frame._replace(filename=os.path.normpath(os.path.join(self._cwd, frame.filename)))
-        return frame
 
     def _find(self, frame: FrameRef) -> tuple[Place, FunctionStructure | None]:
         """The place of a frame's function, and its structure if there is a source."""

@@ -14,6 +14,20 @@ from scalana.graphs.samples.in_bursts import InGaps
 from scalana.runtime.record.format import STATE_RUNNING
 
 
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """The samples of some threads, and what there is to read them by."""
+
+    samples: Samples
+    """Sorted by (thread, time), on the aligned axis."""
+    threads: Threads
+    """Which rank, process and location each thread is of."""
+    places: Places
+    """Where call paths lead."""
+    period_ns: int
+    """Of sampling."""
+
+
 @dataclass(slots=True)
 class Helpers:
     """Who was active while locations waited. One row per (moment that was looked at, helper)."""
@@ -33,11 +47,8 @@ def helpers_of(
     starved: BoolArray,
     ticks: IntArray,
     there: InGaps,
-    samples: Samples,
-    threads: Threads,
-    places: Places,
+    sampled: Sampled,
     stretches: Stretches,
-    period_ns: int,
 ) -> Helpers:
     """Find them.
 
@@ -46,12 +57,10 @@ def helpers_of(
         starved: whether it only lacked a core, or the interpreter lock ``[samples in bursts]``.
         ticks: at how many moments each is looked at ``[samples in bursts]``.
         there: samples in bursts.
-        samples: sorted by (thread, time).
-        threads: says which rank and process they are of.
-        places: where call paths lead.
+        sampled: all samples.
         stretches: between the samples.
-        period_ns: of sampling.
     """
+    samples, threads, places, period_ns = sampled.samples, sampled.threads, sampled.places, sampled.period_ns
     rows, left, right = there.rows, there.left_ns, there.right_ns
     acts = active(samples, places, stretches) & (places.line[samples.path] > 0)
     in_call = threads.location[samples.thread] >= 0

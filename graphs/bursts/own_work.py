@@ -24,7 +24,7 @@ from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.bursts.even_shares import lengths, unequal
 from scalana.graphs.bursts.helper_waits import HeldUp, add_held_up
-from scalana.graphs.bursts.helpers import helpers_of
+from scalana.graphs.bursts.helpers import Sampled, helpers_of
 from scalana.graphs.bursts.imputation import Profiles, common_profiles, evidence_of, own_kinds, unsampled
 from scalana.graphs.bursts.short_rests import Moves, Pairs, lost_cores, unfound_rests, unfound_runs
 from scalana.graphs.bursts.work_rows import Rows, concatenated, exact_cpu, grouped, sorted_by_burst
@@ -64,6 +64,17 @@ class _Spent:
         return _Spent(self.seconds[rows], self.cpu_s[rows], self.core_wait_s[rows])
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Where samples in bursts found their threads, each ``[samples in bursts]``."""
+
+    burst: IntArray
+    path: IntArray
+    state: IntArray
+    place: IntArray
+    """Of the path, in the catalogue."""
+
+
 def own_work(
     bursts: Bursts, samples: Samples, threads: Threads, places: Places, period_ns: int
 ) -> tuple[OwnWork, Activities]:
@@ -79,7 +90,8 @@ def own_work(
     )
     vertices = int(max(bursts.before.max(initial=-1), bursts.after.max(initial=-1))) + 1
     held_up: list[HeldUp] = []
-    rows, evidence = sampled_work(bursts, samples, threads, places, catalogue, vertices, period_ns, None, held_up)
+    sampled = Sampled(samples, threads, places, period_ns)
+    rows, evidence = sampled_work(bursts, sampled, catalogue, vertices, None, held_up)
     common = common_profiles([evidence])
     own, activities = numbered([inferred_work(bursts, rows, common, catalogue, vertices, period_ns)], catalogue)
     add_held_up(activities, catalogue.vertex, catalogue.line, held_up)
@@ -113,12 +125,9 @@ class Catalogue:
 
 def sampled_work(
     bursts: Bursts,
-    samples: Samples,
-    threads: Threads,
-    places: Places,
+    sampled: Sampled,
     catalogue: Catalogue,
     vertices: int,
-    period_ns: int,
     in_calls: BoolArray | None = None,
     held_up: list[HeldUp] | None = None,
 ) -> tuple[Rows, Rows]:
@@ -127,9 +136,10 @@ def sampled_work(
     ``in_calls`` says which paths lead into a communication call ``[paths]``: in a burst that holds unwritten calls, a
     sample there tells nothing of own work. Where locations waited for helpers is added to ``held_up``.
     """
+    places, period_ns = sampled.places, sampled.period_ns
     place_of_path = catalogue.find(places.vertex, places.line)
     kind = own_kinds(bursts, vertices, period_ns)
-    rows, mended, waited = _sampled(bursts, kind, samples, threads, places, place_of_path, period_ns, in_calls)
+    rows, mended, waited = _sampled(bursts, kind, sampled, place_of_path, in_calls)
     if held_up is not None:
         held_up.append(HeldUp.of(*waited, len(catalogue)))
     exact_cpu(rows, bursts.cpu_ns, mended)
@@ -178,20 +188,14 @@ def numbered(parts: Sequence[Rows], catalogue: Catalogue) -> tuple[OwnWork, Acti
 
 
 def _sampled(
-    bursts: Bursts,
-    kind: IntArray,
-    samples: Samples,
-    threads: Threads,
-    places: Places,
-    place_of_path: IntArray,
-    period_ns: int,
-    in_calls: BoolArray | None,
+    bursts: Bursts, kind: IntArray, sampled: Sampled, place_of_path: IntArray, in_calls: BoolArray | None
 ) -> tuple[Rows, BoolArray, tuple[IntArray, IntArray, FloatArray]]:
     """Rows of the bursts that hold samples, CPU as the samples have it; in which bursts short rests, or runs, went
     to where others were found ``[bursts]``; and of waits for helpers the place of their work, that of the wait, and
     seconds. ``kind`` is that of each burst ``[bursts]``."""
+    samples, places, period_ns = sampled.samples, sampled.places, sampled.period_ns
     stretches = stretches_of(samples, places, period_ns)
-    there = InGaps.of(bursts, samples, threads, stretches, in_calls)
+    there = InGaps.of(bursts, samples, sampled.threads, stretches, in_calls)
     burst, state, path = there.burst, samples.state[there.rows], samples.path[there.rows]
     length_ns = there.right_ns - there.left_ns
     ticks = np.clip(np.rint(length_ns / period_ns), 1, _MOST_TICKS).astype(np.int64)
@@ -204,17 +208,19 @@ def _sampled(
     blocked |= (state == STATE_UNKNOWN) & places.waits[path]
     blocked |= places.spins[path]
     starved = (state == STATE_RUNNING) & (spent.cpu_s + spent.core_wait_s < 0.1 * spent.seconds)
-    spent, lost = _without_lost_cores(spent, bursts, burst, path, state, places, place_of_path)
-    spent, short = _without_short(spent, burst, kind, path, state, places, place_of_path, period_ns)
+    found = _Found(burst, path, state, place_of_path[path])
+    spent, lost = _without_lost_cores(spent, bursts, found, places)
+    spent, short = _without_short(spent, kind, found, places, period_ns)
     runs = (state == STATE_RUNNING) & ~blocked & ~starved
-    spent, uneven = _without_uneven(spent, there, bursts, kind, runs, samples, path, place_of_path, period_ns)
+    burst_kind = number_columns(kind[burst], lengths(bursts, period_ns)[burst])[0]
+    spent, uneven = _without_uneven(spent, found, burst_kind, runs, to_seconds(samples.cpu_ns[there.rows]))
     moved = concatenated([lost, short])
     asked = np.flatnonzero((blocked | starved) & (spent.seconds > 0))
-    helpers = helpers_of(asked, starved, ticks, there, samples, threads, places, stretches, period_ns)
+    helpers = helpers_of(asked, starved, ticks, there, sampled, stretches)
 
     shares = np.concatenate(((ticks - helpers.helped) / ticks, helpers.share))
     of = np.concatenate((np.arange(len(burst), dtype=np.int64), helpers.row))
-    activity = np.concatenate((2 * place_of_path[path], 2 * place_of_path[helpers.path] + 1))
+    activity = np.concatenate((2 * found.place, 2 * place_of_path[helpers.path] + 1))
     keep = shares > 0
     of, shares, activity = of[keep], shares[keep], activity[keep]
     part = spent.of(of).times(shares)
@@ -223,24 +229,16 @@ def _sampled(
     mended[moved.burst] = True
     waited = (
         place_of_path[helpers.path],
-        place_of_path[path[helpers.row]],
+        found.place[helpers.row],
         spent.seconds[helpers.row] * helpers.share,
     )
     return grouped(concatenated([at_work, moved, uneven])), mended, waited
 
 
-def _without_lost_cores(
-    spent: _Spent,
-    bursts: Bursts,
-    burst: IntArray,
-    path: IntArray,
-    state: IntArray,
-    places: Places,
-    place_of_path: IntArray,
-) -> tuple[_Spent, Rows]:
+def _without_lost_cores(spent: _Spent, bursts: Bursts, found: _Found, places: Places) -> tuple[_Spent, Rows]:
     """What samples stand for, without the waits for a core that belong to rests before them; and these (see
-    :mod:`~scalana.graphs.bursts.short_rests`). ``burst``, ``path`` and ``state`` are those of each sample
-    ``[samples in bursts]``."""
+    :mod:`~scalana.graphs.bursts.short_rests`)."""
+    burst, path, state = found.burst, found.path, found.state
     native = places.native[path]
     at_rest = (state == STATE_ASLEEP) | (state == STATE_DISK) | (native & RESTING[state])
     begins, calls = _begins(at_rest, path, burst), (state == STATE_RUNNING) & places.calls_rest[path]
@@ -248,26 +246,17 @@ def _without_lost_cores(
         return spent, _rows(Moves.none(), burst, np.zeros(0))
     location, before, after = (column[burst] for column in (bursts.location, bursts.before, bursts.after))
     alike = number_columns(before, after)[0]
-    pairs = Pairs.of(number_columns(location, alike)[0], place_of_path[path])
+    pairs = Pairs.of(number_columns(location, alike)[0], found.place)
     lost = lost_cores(pairs, location[pairs.sample], alike[pairs.sample], begins, calls, spent.cpu_s, spent.core_wait_s)
     lost_s = np.bincount(lost.sample, lost.seconds, len(burst))
     left = _Spent(spent.seconds - lost_s, spent.cpu_s, spent.core_wait_s - lost_s)
     return left, _rows(lost, burst, np.zeros(len(lost.sample)))
 
 
-def _without_short(
-    spent: _Spent,
-    burst: IntArray,
-    kind: IntArray,
-    path: IntArray,
-    state: IntArray,
-    places: Places,
-    place_of_path: IntArray,
-    period_ns: int,
-) -> tuple[_Spent, Rows]:
+def _without_short(spent: _Spent, kind: IntArray, found: _Found, places: Places, period_ns: int) -> tuple[_Spent, Rows]:
     """What samples stand for, without the short rests and runs that belong elsewhere; and these (see
-    :mod:`~scalana.graphs.bursts.short_rests`). ``kind`` is that of each burst ``[bursts]``, ``burst``, ``path`` and
-    ``state`` those of each sample ``[samples in bursts]``."""
+    :mod:`~scalana.graphs.bursts.short_rests`). ``kind`` is that of each burst ``[bursts]``."""
+    burst, path, state = found.burst, found.path, found.state
     native = places.native[path]
     runs, rests = native & (state == STATE_RUNNING), native & RESTING[state]
     if not rests.any():
@@ -275,7 +264,7 @@ def _without_short(
     begins = _begins(rests, path, burst)
     # Where both were found in a burst, the borders between the samples divide it.
     has_run, has_rest = (np.bincount(burst[these], minlength=len(kind))[burst] > 0 for these in (runs, rests))
-    pairs = Pairs.of(kind[burst], place_of_path[path])
+    pairs = Pairs.of(kind[burst], found.place)
     run = unfound_runs(pairs, runs, rests & ~has_run, spent.cpu_s, period_ns * _NS)
     run_s = np.bincount(run.sample, run.seconds, len(burst))
     left = _Spent(spent.seconds - run_s, spent.cpu_s - run_s, spent.core_wait_s)
@@ -286,26 +275,16 @@ def _without_short(
 
 
 def _without_uneven(
-    spent: _Spent,
-    there: InGaps,
-    bursts: Bursts,
-    kind: IntArray,
-    runs: BoolArray,
-    samples: Samples,
-    path: IntArray,
-    place_of_path: IntArray,
-    period_ns: int,
+    spent: _Spent, found: _Found, kind: IntArray, runs: BoolArray, ran_s: FloatArray
 ) -> tuple[_Spent, Rows]:
     """What samples stand for, without what some of them have for being alone in their bursts; and that (see
-    :mod:`~scalana.graphs.bursts.even_shares`). ``kind`` is that of each burst ``[bursts]``, ``runs`` and ``path`` are
-    those of each sample ``[samples in bursts]``."""
-    burst = there.burst
-    alike = number_columns(kind[burst], lengths(bursts, period_ns)[burst])[0]
-    pairs = Pairs.of(alike, place_of_path[path])
-    uneven = unequal(pairs, runs, to_seconds(samples.cpu_ns[there.rows]), np.minimum(spent.cpu_s, spent.seconds))
-    taken_s = np.bincount(uneven.sample, uneven.seconds, len(burst))
+    :mod:`~scalana.graphs.bursts.even_shares`). ``kind`` is that of its burst with its length, ``runs`` whether its
+    thread ran, and ``ran_s`` the CPU time that it brought, each ``[samples in bursts]``."""
+    pairs = Pairs.of(kind, found.place)
+    uneven = unequal(pairs, runs, ran_s, np.minimum(spent.cpu_s, spent.seconds))
+    taken_s = np.bincount(uneven.sample, uneven.seconds, len(found.burst))
     left = _Spent(spent.seconds - taken_s, spent.cpu_s - taken_s, spent.core_wait_s)
-    return left, _rows(uneven, burst, uneven.seconds)
+    return left, _rows(uneven, found.burst, uneven.seconds)
 
 
 def _begins(rests: BoolArray, path: IntArray, burst: IntArray) -> BoolArray:

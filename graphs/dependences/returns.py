@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
 
 from scalana.graphs.arrays.shards import chunks, each
-from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.dependences.matching import _numbered
 from scalana.graphs.dependences.rows import (
     ACCESS,
@@ -64,6 +66,21 @@ def access_progress(
     return signals_of(given[found], waiter[found], FLUSH)
 
 
+class _CallsByRank(NamedTuple):
+    """Calls in the order of ranks and entries."""
+
+    order: IntArray
+    """``[calls]``"""
+    first: IntArray
+    """Start of each rank's rows in ``order`` ``[ranks + 1]``."""
+    rank: IntArray
+    """Of each call ``[calls]``."""
+    enter_s: FloatArray
+    """``[calls]``"""
+    exit_s: FloatArray
+    """``[calls]``"""
+
+
 def returns_of(waiter: IntArray, partner: IntArray, calls: Calls, rank: IntArray) -> IntArray:
     """The call with which the partner of each waiter came back to MPI and so let it end, -1 where it did not."""
     result = np.full(len(waiter), -1, np.int64)
@@ -81,7 +98,8 @@ def returns_of(waiter: IntArray, partner: IntArray, calls: Calls, rank: IntArray
         by_rank = rank[order]
     first = np.searchsorted(by_rank, np.arange(int(max(rank.max(initial=0), partner.max(initial=0))) + 2))
     reach = np.empty(len(order))
-    _last_return(waiter, partner, order, first, rank, calls.enter_s, calls.exit_s, PROGRESS_S, reach, result)
+    ordered = _CallsByRank(order, first, rank, calls.enter_s, calls.exit_s)
+    _last_return(waiter, partner, ordered, PROGRESS_S, reach, result)
     return result
 
 
@@ -109,14 +127,12 @@ def lets_end(away, since, came, until, least_s):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _last_return(  # type: ignore[no-untyped-def]  # pragma: no cover
-    waiter, partner, order, first, rank, enter_s, exit_s, least_s, reach, result
-):
+def _last_return(waiter, partner, calls, least_s, reach, result):  # type: ignore[no-untyped-def]  # pragma: no cover
     """The call with which a partner came back during each waiter, and let it end.
 
-    ``order`` are the calls by rank and entry, those of a rank from ``first[rank]`` on. ``reach`` is room ``[calls]``,
-    ``result`` what comes out ``[waiters]``, -1 everywhere before.
+    ``reach`` is room ``[calls]``, ``result`` what comes out ``[waiters]``, -1 everywhere before.
     """
+    order, first, rank, enter_s, exit_s = calls
     for here in range(len(first) - 1):
         latest = -np.inf
         for place in range(first[here], first[here + 1]):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from scalana.graphs.arrays.columns import concatenate
-from scalana.graphs.arrays.types import BoolArray, IntArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.dependences.matching import _numbered, _running_count
 from scalana.graphs.dependences.rows import (
     COMPLETE,
@@ -86,6 +87,24 @@ def epoch_signals(events: Events, call: IntArray, rank: IntArray, windows: IntAr
 # ---- locks ----
 
 
+class _Locks(NamedTuple):
+    """Calls that lock, flush or unlock, by window and entry; each ``[rows]``."""
+
+    window: IntArray
+    rank: IntArray
+    target: IntArray
+    """Rank whose memory is locked, below 0 for all."""
+    exclusive: IntArray
+    """Whether the lock of its epoch is."""
+    held: BoolArray
+    """Whether the lock is held for sure when the call begins."""
+    unlock_s: FloatArray
+    """When the unlock of its epoch ends, infinite where there is none."""
+    is_unlock: BoolArray
+    enter_s: FloatArray
+    exit_s: FloatArray
+
+
 def lock_signals(events: Events, call: IntArray, rank: IntArray, calls: Calls) -> Signals:
     """Calls of an epoch that begins with a lock wait for the last conflicting one that ended while they lasted."""
     rows = np.flatnonzero(np.isin(events.operation, (LOCK, UNLOCK, FLUSH)) & (events.communicator >= 0))
@@ -97,9 +116,10 @@ def lock_signals(events: Events, call: IntArray, rank: IntArray, calls: Calls) -
     usable = last >= 0
     unlock_s = np.where(usable, calls.exit_s[at[np.maximum(last, 0)]], np.inf)
     is_unlock = events.operation[rows] == UNLOCK
-    given = _conflicting(
+    locks = _Locks(
         window, own, target, exclusive, held, unlock_s, is_unlock & usable, calls.enter_s[at], calls.exit_s[at]
     )
+    given = _conflicting(locks)
     waits = np.flatnonzero(given >= 0)
     return signals_of(at[given[waits]], at[waits], UNLOCK)
 
@@ -127,13 +147,14 @@ def _lock_epochs(operation: IntArray, place: IntArray, tag: IntArray) -> tuple[I
 
 
 @numba.njit(cache=True)
-def _conflicting(window, rank, target, exclusive, held, unlock_s, is_unlock, enter_s, exit_s):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _conflicting(locks):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Row of the unlock that each call waits for, -1 for none. Rows are sorted by (window, enter).
 
     That is the latest unlock that another rank began during the call, of a lock on the same target of which one is
     exclusive, and that was over before the own unlock was; or that the call soon followed: who unlocks may come out
     later than who is let in. Whose lock is held waits for none.
     """
+    window, rank, target, exclusive, held, unlock_s, is_unlock, enter_s, exit_s = locks
     result = np.full(len(window), -1, dtype=np.int64)
     for row in range(len(window)):
         if held[row]:

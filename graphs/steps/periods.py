@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -61,15 +62,24 @@ class Periods:
     def inside_s(self, rank: IntArray, start_s: FloatArray, end_s: FloatArray) -> FloatArray:
         """How many seconds from ``start_s`` to ``end_s`` lie in the periods of ``rank``, each ``[rows]``."""
         result = np.zeros(len(rank))
-        _inside(rank, start_s, end_s, self.first, self.start_s, self.end_s, self.before_s, result)
+        _inside(rank, start_s, end_s, _Columns(self.first, self.start_s, self.end_s, self.before_s), result)
         return result
 
     def row_at(self, rank: IntArray, time_s: FloatArray) -> IntArray:
         """Which of the periods of ``rank`` a time lies in, counted from 0 for each rank, its end included; -1 for none.
         All are ``[rows]``."""
         result = np.full(len(rank), -1, np.int64)
-        _row_at(rank, time_s, self.first, self.start_s, self.end_s, result)
+        _row_at(rank, time_s, _Columns(self.first, self.start_s, self.end_s, self.before_s), result)
         return result
+
+
+class _Columns(NamedTuple):
+    """Those of :class:`Periods`."""
+
+    first: IntArray
+    start: FloatArray
+    end: FloatArray
+    before: FloatArray
 
 
 @numba.njit(cache=True, nogil=True)
@@ -86,8 +96,9 @@ def _begun(first, start, rank, time):  # type: ignore[no-untyped-def]  # pragma:
 
 
 @numba.njit(cache=True, nogil=True)
-def _until(first, start, end, before, rank, time):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _until(periods, rank, time):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Seconds in the periods of a rank before a time."""
+    first, start, end, before = periods
     period = _begun(first, start, rank, time) - 1
     if period < first[rank]:
         return 0.0
@@ -95,16 +106,15 @@ def _until(first, start, end, before, rank, time):  # type: ignore[no-untyped-de
 
 
 @numba.njit(cache=True, nogil=True)
-def _inside(rank, since, until, first, start, end, before, result):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _inside(rank, since, until, periods, result):  # type: ignore[no-untyped-def]  # pragma: no cover
     for row in range(len(rank)):
         if until[row] > since[row]:
-            result[row] = _until(first, start, end, before, rank[row], until[row]) - _until(
-                first, start, end, before, rank[row], since[row]
-            )
+            result[row] = _until(periods, rank[row], until[row]) - _until(periods, rank[row], since[row])
 
 
 @numba.njit(cache=True, nogil=True)
-def _row_at(rank, time, first, start, end, result):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _row_at(rank, time, periods, result):  # type: ignore[no-untyped-def]  # pragma: no cover
+    first, start, end, _ = periods
     for row in range(len(rank)):
         period = _begun(first, start, rank[row], time[row]) - 1
         if period >= first[rank[row]] and time[row] <= end[period]:

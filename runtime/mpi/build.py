@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from scalana.runtime import user_cache
 from scalana.runtime.mpi import generate, slots
 from scalana.runtime.mpi.compilers import Compilers
 from scalana.runtime.mpi.kept import CORE, HERE, BuildError, Kept
@@ -95,7 +96,8 @@ def build(kept: Kept) -> None:
 
 
 def _build(kept: Kept, compilers: Compilers) -> None:
-    missing = [target for target in kept.wrappers if not os.path.exists(target)]
+    absent = kept.missing
+    missing = [target for target in kept.wrappers if target in absent]
     with tempfile.TemporaryDirectory(dir=os.path.dirname(kept.preloaded)) as work:
         header = _header(kept.compiler, work, compilers)
         if missing:
@@ -104,7 +106,7 @@ def _build(kept: Kept, compilers: Compilers) -> None:
             _compile(kept.compiler, [*sources, generated], missing[0], work, compilers)
         for target in missing[1:]:
             _copy(missing[0], target)
-        if not os.path.exists(kept.preloaded):
+        if kept.preloaded in absent:
             sources = [*_sources(HERE, _AGENT), *_sources(CORE, _SHARED)]
             generated = _written(work, "slots.S", slots.slots(header))
             _compile(_compiler(), [*sources, generated], kept.preloaded, work, compilers)
@@ -120,6 +122,7 @@ def _written(work: str, name: str, text: str) -> str:
 def _copy(source: str, target: str) -> None:
     temporary = f"{target}.{os.getpid()}"
     shutil.copyfile(source, temporary)
+    user_cache.seal(temporary)
     os.replace(temporary, target)
 
 
@@ -165,4 +168,5 @@ def _compile_each(
         objects = list(pool.map(compile_one, sources))
     output = os.path.join(work, "library.so")
     compilers.run([compiler, *linking, *_FLAGS, "-shared", "-o", output, *objects, "-ldl"], work)
+    user_cache.seal(output)
     os.replace(output, target)

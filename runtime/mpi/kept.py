@@ -41,8 +41,9 @@ class Kept:
 
     @property
     def missing(self) -> list[str]:
-        """Files that are not there."""
-        return [file for file in (*self.wrappers, self.preloaded) if not os.path.exists(file)]
+        """Files that are not there, or that somebody else could have changed."""
+        files = (*self.wrappers, self.preloaded)
+        return [file for file in files if not os.path.exists(file) or user_cache.distrust(file, os.environ)]
 
     def moved(self, folder: str) -> Kept:
         """The same files in another folder."""

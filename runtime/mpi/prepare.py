@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from scalana.runtime import user_cache
 from scalana.runtime.mpi.forwarding import forwarding
 from scalana.runtime.mpi.job import mpi_compilers, programs, uses_mpi, with_static_mpi
 from scalana.runtime.mpi.kept import BuildError, Kept, cache_folder, kept_for, roomy_folder
@@ -54,6 +55,9 @@ def prepare(
         folder = cache_folder(environ)
     except OSError as error:
         return Prepared({}, [*(f"MPI calls of {name} are not recorded: {error}" for name in compilers), *inside])
+    trouble = user_cache.distrust(user_cache.folder_of(user_cache.MPI, environ), environ)
+    if trouble:
+        tell(f"the cache of recorders is not safe to load from and is not used: {trouble}")
     found: list[Kept] = []
     made: list[Kept] = []
     refused = []

@@ -127,6 +127,7 @@ def _compile(compiler: str, path: str, torch_folder: str) -> str:
                 command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS, check=False
             )
             if done.returncode == 0:
+                user_cache.seal(output)
                 os.replace(output, path)
                 return ""
             message = message or done.stderr

@@ -13,7 +13,7 @@ import os
 import sys
 import zlib
 
-from scalana.runtime import user_cache
+from scalana.runtime import session, user_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,10 +57,15 @@ def library_path(folder: str, torch_folder: str, version: str, abi: int) -> str:
 
 
 def wanted_library(torch: Any) -> str:
-    """File of what is compiled for this torch; asked for, and "" as long as there is none."""
+    """File of what is compiled for this torch; asked for, and "" as long as there is none, or where somebody else could
+    have changed it."""
     torch_folder = os.path.dirname(torch.__file__)
     folder = user_cache.folder_of(user_cache.TORCH, os.environ)
     path = library_path(folder, torch_folder, torch.__version__, int(torch._C._GLIBCXX_USE_CXX11_ABI))
+    trouble = user_cache.distrust(path, os.environ)
+    if trouble:
+        session.note(f"torch: kernels in C++ are not used, since the cache is not safe to load from: {trouble}")
+        return ""
     if os.path.exists(path):
         return path
     user_cache.want(path, torch_folder)

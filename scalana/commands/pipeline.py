@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from scalana import console
 from scalana.errors import CommandError
+
+if TYPE_CHECKING:
+    from scalana.detectors.pipeline.plans.document import Written
 
 _UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
@@ -109,6 +113,11 @@ examples:
         verify.add_argument(
             "--baseline", action="store_true", help="also run the current or uniform plan, to measure the gain"
         )
+        verify.add_argument(
+            "--run-changed",
+            action="store_true",
+            help="run settings that differ from those that scalana writes for the plan",
+        )
         verify.add_argument("--steps", type=int, default=3, metavar="N", help="steps after the first (default: 3)")
         verify.add_argument(
             "--stretch",
@@ -167,6 +176,32 @@ def _plan(args: argparse.Namespace) -> None:
     console.deliver(plan_text.text(proposal, files, console.width(sys.stdout), paint), None)
 
 
+def _announce(args: argparse.Namespace, written: Written) -> None:
+    """Say what is about to run.
+
+    Raises:
+        CommandError: the settings are not those that scalana writes for this plan, and no option allows them.
+    """
+    from scalana import plans
+    from scalana.detectors.pipeline.plans.means import own_settings
+
+    if args.model:
+        name, _, factory = args.model.partition(":")
+        console.complain(
+            f"running {factory}() of {plans.file_of_module(name) or f'the module {name}'}, as --model asks"
+        )
+    if args.engine == "torch":
+        return
+    file = plans.settings_beside(args.source, args.engine)
+    changed = written.settings != own_settings(args.engine, written.profile, written.plan)
+    if changed and not args.run_changed:
+        raise CommandError(
+            f"{file} is not what scalana writes for this plan, and {args.engine} would run it: read it, then add "
+            "--run-changed, or write the plan again"
+        )
+    console.complain(f"running {file}" + (", which was changed" if changed else ""))
+
+
 def _verify(args: argparse.Namespace) -> None:
     from scalana import plans
     from scalana.report.compare import plan_text
@@ -177,6 +212,7 @@ def _verify(args: argparse.Namespace) -> None:
     if args.model and ":" not in args.model:
         raise CommandError(f"--model {args.model}: write MODULE:FACTORY, such as models:make", 2)
     written = plans.read_written(args.source, args.engine)
+    _announce(args, written)
     how = How(max(args.steps, 1), args.stretch, args.model or "")
     checked = check_plan(written, how)
     console.deliver(plan_text.checked_text(checked, None if args.model else written.profile.now), None)

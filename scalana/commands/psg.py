@@ -48,6 +48,13 @@ examples:
         parser.add_argument(
             "--full", action="store_true", help="show every vertex, not only those that matter for communication"
         )
+        parser.add_argument(
+            "--query-driver",
+            metavar="GLOB",
+            action="append",
+            default=[],
+            help="compilers that may be started if a compile_commands.json names them; others only if they are on PATH",
+        )
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
         parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
 
@@ -59,7 +66,7 @@ examples:
             return _show_model(args)
         if not args.paths or args.inputs:
             raise UsageError("--inputs needs a --model" if args.inputs else "give a PATH or a --model")
-        psg = _build(args.paths, args.rest)
+        psg = _build(args.paths, args.rest, args.query_driver)
         for warning in psg.warnings:
             console.complain(warning)
         if len(psg) <= 1:
@@ -74,7 +81,7 @@ examples:
         return 0
 
 
-def _build(paths: list[str], flags: list[str] | None) -> PSG:
+def _build(paths: list[str], flags: list[str] | None, drivers: list[str]) -> PSG:
     """The graph of sources, folders and programs."""
     from scalana.frontend.build import build_psg
     from scalana.frontend.cpp.build import Cpp
@@ -82,7 +89,7 @@ def _build(paths: list[str], flags: list[str] | None) -> PSG:
 
     if flags is not None and not any(map(Cpp().takes, paths)):
         raise UsageError("compiler flags (after --) need C or C++ sources, but there are none")
-    return build_psg(paths, Options(flags=flags))
+    return build_psg(paths, Options(flags=flags, drivers=drivers))
 
 
 def _show_model(args: argparse.Namespace) -> int:

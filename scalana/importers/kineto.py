@@ -87,7 +87,7 @@ class _Taker:
         """Take the events of a piece of the file."""
         trace = self._trace
         events = trace.events
-        kind_of, names, track_of, telling = self._kind_of, self.names, self._track_of, self._telling
+        kind_of, names, track_of = self._kind_of, self.names, self._track_of
         add_kind, add_track, add_name = events.kind.append, events.track.append, events.name.append
         add_start, add_duration, add_correlation, add_inputs = (
             events.start_ns.append,
@@ -118,21 +118,7 @@ class _Taker:
                 if track is None:
                     track = track_of[at] = self._track(*at)
                 arguments = event.get("args")
-                correlation = inputs = -1
-                if arguments:
-                    if kind <= Kind.RUNTIME:
-                        correlation = int(arguments.get("correlation", -1))
-                        if abs(correlation) >= _LATEST:
-                            raise ValueError
-                    tells = telling.get(name)
-                    if tells is None:
-                        tells = telling[name] = _TELLING.search(name) is not None
-                    if kind == Kind.OPERATOR and (shapes := arguments.get("Input Dims")):
-                        inputs = self.inputs.setdefault(_shapes(shapes), len(self.inputs))
-                    stack = kind == Kind.OPERATOR and arguments.get("Call stack")
-                    if tells or stack or kind == Kind.COPY:
-                        trace.arguments[len(events)] = arguments
-                        trace.has_python |= bool(stack)
+                correlation, inputs = self._arguments(kind, name, arguments) if arguments else (-1, -1)
             except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
                 trace.odd += 1
                 continue
@@ -145,6 +131,24 @@ class _Taker:
             add_inputs(inputs)
             if kind == Kind.PYTHON:
                 trace.has_python = True
+
+    def _arguments(self, kind: Kind, name: str, arguments: dict[str, Any]) -> tuple[int, int]:
+        """Correlation and number of inputs of an event, -1 for none; keeps its arguments if they tell more."""
+        correlation = inputs = -1
+        if kind <= Kind.RUNTIME:
+            correlation = int(arguments.get("correlation", -1))
+            if abs(correlation) >= _LATEST:
+                raise ValueError
+        tells = self._telling.get(name)
+        if tells is None:
+            tells = self._telling[name] = _TELLING.search(name) is not None
+        if kind == Kind.OPERATOR and (shapes := arguments.get("Input Dims")):
+            inputs = self.inputs.setdefault(_shapes(shapes), len(self.inputs))
+        stack = kind == Kind.OPERATOR and arguments.get("Call stack")
+        if tells or stack or kind == Kind.COPY:
+            self._trace.arguments[len(self._trace.events)] = arguments
+            self._trace.has_python |= bool(stack)
+        return correlation, inputs
 
     def _track(self, process: Any, thread: Any, device: bool) -> int:
         thread = str(thread).removeprefix("stream ") if device else str(thread)

@@ -53,6 +53,17 @@ class Axis:
     tick_ns: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What the records of all ranks share."""
+
+    axis: Axis
+    source: str
+    """Folder of the program's source."""
+    world: tuple[int, ...]
+    """All ranks."""
+
+
 def write(traces: Sequence[RankTrace], folder: str, source: str, command: Sequence[str], notes: Sequence[str]) -> None:
     """Write the run folder of some traces, each of another rank.
 
@@ -87,10 +98,11 @@ def write(traces: Sequence[RankTrace], folder: str, source: str, command: Sequen
     longest = max(int(host.end_ns.max() - host.start_ns.min()) for host in hosts)
     tick = int(np.clip(longest // _TICKS, _SHORTEST_TICK_NS, _LONGEST_TICK_NS))
     axis = Axis(first, tick)
-    world = tuple(range(max([trace.world_size for trace in traces] + [trace.rank + 1 for trace in traces])))
+    size = max([trace.world_size for trace in traces] + [trace.rank + 1 for trace in traces])
+    job = _Job(axis, source, tuple(range(size)))
     run = RunWriter(folder, {"command": list(command), "cwd": source, "seconds": (last - first) * 1e-9})
     for trace, host, own in zip(traces, hosts, calls, strict=True):
-        _RankWriter(run, trace, host, own, axis, source, world).write()
+        _RankWriter(run, trace, host, own, job).write()
     if told:
         with open(layout.note_file(folder, "import", 0), "w", encoding="utf-8") as file:
             file.writelines(f"{note}\n" for note in told)
@@ -99,27 +111,19 @@ def write(traces: Sequence[RankTrace], folder: str, source: str, command: Sequen
 class _RankWriter:
     """Writes the record of one rank."""
 
-    def __init__(
-        self,
-        run: RunWriter,
-        trace: RankTrace,
-        host: Host,
-        calls: list[Call],
-        axis: Axis,
-        source: str,
-        world: tuple[int, ...],
-    ) -> None:
-        self.trace, self.host, self.calls, self.axis, self.source, self.world = trace, host, calls, axis, source, world
+    def __init__(self, run: RunWriter, trace: RankTrace, host: Host, calls: list[Call], job: _Job) -> None:
+        self.trace, self.host, self.calls = trace, host, calls
+        self.axis, self.source, self.world = job.axis, job.source, job.world
         self.begin_ns, self.end_ns = self.moment(int(host.start_ns.min())), self.moment(int(host.end_ns.max()))
         self.writer: RecordWriter = run.process(
             trace.host or "imported",
             rank=trace.rank,
             boot_id="imported",
-            world_size=len(world),
+            world_size=len(job.world),
             start_ns=self.begin_ns,
             unix_ns=int(host.start_ns.min()),
-            cwd=source,
-            rate_hz=1e9 / axis.tick_ns,
+            cwd=job.source,
+            rate_hz=1e9 / job.axis.tick_ns,
         )
         self.paths = EventPaths(PathTable(self.writer), self.frames, host.around, self.call_line)
         self.lines = CallLines()

@@ -4,6 +4,7 @@ pipeline`` has put them."""
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -137,6 +138,48 @@ def test_a_baseline_has_settings_of_its_engine(folder: Path, tmp_path: Path) -> 
         assert json.loads(json.dumps(job))["schedule"] == schedule
         assert Path(job["settings"]).name == RUNNERS[engine].settings
         assert job["layers"][-1]["costs"][0] == pytest.approx(0.06) and job["layers"][-1]["outside"]
+
+
+@pytest.mark.parametrize("engine", ["torchtitan", "megatron", "deepspeed"])
+def test_only_settings_of_scalana_are_run(
+    engine: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: list[str] = []
+
+    def run(written: Written, how: How, schedule: str = "") -> None:
+        started.append("\n".join(written.settings))
+        raise CommandError("ran")
+
+    monkeypatch.setattr("scalana.verify.run.check_plan", run)
+    plan = tmp_path / "plan"
+    shutil.copytree(folder, plan)
+    command = ["pipeline", "verify", str(plan), "--engine", engine]
+    file = plan / RUNNERS[engine].settings
+    assert main(command) == 1
+    assert len(started) == 1 and f"running {file}\n" in capsys.readouterr().err
+    file.write_text(file.read_text() + "import os  # foreign\n")
+    assert main(command) == 1
+    assert len(started) == 1 and f"{file} is not what scalana writes" in capsys.readouterr().err
+    # Nor where the plan itself says that this is how it was written.
+    document = json.loads((plan / "plan.json").read_text())
+    for means in document["engines"]:
+        if means["engine"].lower() == engine:
+            means["settings"].append("import os  # foreign")
+    (plan / "plan.json").write_text(json.dumps(document))
+    assert main(command) == 1 and len(started) == 1
+    capsys.readouterr()
+    assert main([*command, "--run-changed"]) == 1
+    assert "# foreign" in started[1] and f"running {file}, which was changed" in capsys.readouterr().err
+
+
+def test_which_model_is_run_is_said(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "netted.py").write_text("raise SystemExit('imported by the command')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("scalana.verify.run.check_plan", lambda *_: (_ for _ in ()).throw(CommandError("ran")))
+    assert main(["pipeline", "verify", str(folder), "--model", "netted:make"]) == 1
+    assert f"running make() of {tmp_path}/netted.py, as --model asks" in capsys.readouterr().err
 
 
 def test_why_a_job_failed_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

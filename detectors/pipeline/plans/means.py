@@ -19,12 +19,11 @@ from scalana.detectors.pipeline.plans.plan import Plan, evaluator, make_plan
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError, blocks_of, join_ends, uniform_cut
 from scalana.detectors.pipeline.plans.search import Effort, search
 from scalana.detectors.pipeline.plans.seeds import even_loads, seeds
+from scalana.detectors.thresholds.limits import ORDERS_REPLAYED
 from scalana.graphs.arrays.types import IntArray
 
-TRIES = 400
-"""Replays of one order with other cuts."""
 QUICK = Effort()
-"""No limit but :data:`TRIES`."""
+"""No limit but :data:`ORDERS_REPLAYED`."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def fixed_order(
                 return replayed_s(cut) if effort.clock() - began_s <= effort.budget_s else np.inf
 
             starts = _starts(profile, rank)
-            cut, seconds = min((descend(one, step_s, TRIES) for one in starts), key=lambda one: one[1])
+            cut, seconds = min((descend(one, step_s, ORDERS_REPLAYED) for one in starts), key=lambda one: one[1])
             if seconds == np.inf:  # or there was no time
                 cut = min(starts, key=replayed_s)
                 if replayed_s(cut) == np.inf:
@@ -118,6 +117,10 @@ def present_plan(profile: LayerProfile, engine: str) -> Plan | None:
     return uniform_plan(profile, engine)
 
 
+TITAN_ORDER = "torchtitan.csv"
+"""The name of the file with torchtitan's order."""
+
+
 def torchtitan(profile: LayerProfile, effort: Effort) -> Means:
     """Any cut and order, but the same number of stages on all ranks, in a loop or (two a rank) a V."""
     can = "any cut and order; stages in a loop or a V"
@@ -139,8 +142,7 @@ def torchtitan(profile: LayerProfile, effort: Effort) -> Means:
         plan, _ = search(profile, ENGINES["torch"], effort, tuple(begin), fixed=True)
     except ProfileError as error:
         return Means("torchtitan", can, None, (str(error),))
-    file = "torchtitan.csv"
-    return Means("torchtitan", can, plan, torchtitan_settings(profile, plan, file), file)
+    return Means("torchtitan", can, plan, torchtitan_settings(profile, plan, TITAN_ORDER), TITAN_ORDER)
 
 
 def _in_loop(stages: Stages, ranks: int) -> bool:
@@ -160,6 +162,13 @@ def torchtitan_settings(profile: LayerProfile, plan: Plan, file: str, schedule: 
         "module_fqns_per_model_part = " + json.dumps([list(part) for part in parts]),
     ]
     return tuple(settings)
+
+
+def own_settings(engine: str, profile: LayerProfile, plan: Plan) -> tuple[str, ...]:
+    """What scalana writes for an engine's best plan, from the plan alone."""
+    if engine == "torchtitan":
+        return torchtitan_settings(profile, plan, TITAN_ORDER)
+    return settings_of(engine, profile, plan, "")
 
 
 def settings_of(engine: str, profile: LayerProfile, plan: Plan, schedule: str) -> tuple[str, ...]:

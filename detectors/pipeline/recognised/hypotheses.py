@@ -7,16 +7,16 @@ that are possible, :meth:`Hypothesis.unevenness` says which one explains the tim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from scalana.detectors.pipeline.measured.replayable import ActionRows
 from scalana.detectors.pipeline.model.actions import Kind
 from scalana.detectors.pipeline.recognised.between_messages import NO_PAUSES, Events, PauseRows, Read, read_events
 from scalana.detectors.pipeline.recognised.chains import CAME, WENT, Chain
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 
@@ -167,19 +167,24 @@ class Hypothesis:
         return bool((size[:, 0] == size[:, 1]).all())
 
     def unevenness(self, pauses: PauseRows) -> float:
-        """How much the actions of a kind and stage differ in length: 0 for not at all."""
-        return unevenness(self.read(pauses).rows)
+        """How much the actions of a kind and stage differ in length: the median over these of the mean deviation from
+        the median, as a part of that."""
+        rows = self.read(pauses).rows
+        length_s, key = rows.end_s - rows.begin_s, rows.stage * len(Kind) + rows.kind
+        parts: list[float] = []
+        for one in np.unique(key).tolist():
+            mine = length_s[key == one]
+            middle = np.median(mine)
+            parts.append(float(np.abs(mine - middle).mean() / max(middle, 1e-9)))
+        return float(np.median(parts)) if parts else np.inf
 
 
-def unevenness(rows: ActionRows) -> float:
-    """How much the actions of a kind and stage differ in length: the median over these of the mean deviation from the
-    median, as a part of that."""
-    length = rows.end_s - rows.begin_s
-    parts: list[FloatArray] = []
-    for stage in range(int(rows.stage.max()) + 1):
-        for kind in (Kind.F, Kind.B):
-            mine = length[(rows.stage == stage) & (rows.kind == kind)]
-            if len(mine):
-                middle = np.median(mine)
-                parts.append(np.abs(mine - middle).mean() / max(middle, 1e-9))
-    return float(np.median(parts)) if parts else np.inf
+def evenest(found: Iterable[Hypothesis | None], known: Known) -> Hypothesis | None:
+    """Of what some messages may be, the simplest first, the first one; but another if actions of a kind and stage are
+    far more alike in it."""
+    able = [one for one in found if one is not None]
+    if len(able) < 2:
+        return able[0] if able else None
+    uneven = [one.unevenness(known.pauses()) for one in able]
+    best = int(np.argmin(uneven))
+    return able[best] if uneven[best] < MAJORITY * uneven[0] else able[0]

@@ -19,23 +19,17 @@ import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Action, Kind, OrderError, Program
 from scalana.detectors.pipeline.model.schedules import recognise
-from scalana.detectors.pipeline.recognised.between_messages import AT_ONCE_S, Events
+from scalana.detectors.pipeline.recognised.between_messages import Events
 from scalana.detectors.pipeline.recognised.chains import CAME, WENT, Chain, MessageRows, find_chain, steps_of
-from scalana.detectors.pipeline.recognised.hypotheses import Hypothesis, Known
+from scalana.detectors.pipeline.recognised.hypotheses import Hypothesis, Known, evenest
 from scalana.detectors.pipeline.recognised.own_orders import read_own_order
-from scalana.detectors.pipeline.recognised.placed import EVEN, read_placed, read_standard
+from scalana.detectors.pipeline.recognised.placed import read_placed, read_standard
 from scalana.detectors.pipeline.recognised.rings import read_ring
+from scalana.detectors.thresholds.counts import SHOWS_THE_SPREAD, SHOWS_THE_USUAL
+from scalana.detectors.thresholds.differences import EVEN
+from scalana.detectors.thresholds.seconds import NO_WORK_S
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-
-USUAL = 0.5
-"""Part of all steps from which a number of microbatches is the usual one."""
-ALIKE = 0.5
-"""What is more complicated has to leave less than this of the differences between actions that should be alike."""
-REPEATS = 3
-"""Steps that two ranks have to make alike, where nothing else shows training."""
-FEWEST_FORWARDS = 8
-"""Messages along a line of which nothing comes back, from which on they are taken for a pipeline; but for one that is
-left out, as many are looked at."""
 
 
 def recognise_messages(rows: MessageRows, known: Known | None = None) -> Hypothesis | None:
@@ -94,17 +88,6 @@ def _is_standard(found: Hypothesis, known: Known) -> bool:
         return False
 
 
-def evenest(found: Iterable[Hypothesis | None], known: Known) -> Hypothesis | None:
-    """Of what some messages may be, the simplest first, the first one; but another if actions of a kind and stage are
-    far more alike in it."""
-    able = [one for one in found if one is not None]
-    if len(able) < 2:
-        return able[0] if able else None
-    uneven = [one.unevenness(known.pauses()) for one in able]
-    best = int(np.argmin(uneven))
-    return able[best] if uneven[best] < ALIKE * uneven[0] else able[0]
-
-
 def _one_stage_a_rank(chain: Chain, known: Known) -> Iterator[Hypothesis]:
     """The pipeline of training that a line of ranks with one stage each may be."""
     places = len(chain.ranks)
@@ -125,7 +108,7 @@ def _repeats(microbatches: IntArray, training: bool) -> bool:
     known, all steps alike but for the last, which may be cut off."""
     if int(np.median(microbatches)) < 2:
         return False
-    return training or (len(microbatches) >= REPEATS and len(np.unique(microbatches[:-1])) == 1)
+    return training or (len(microbatches) >= SHOWS_THE_USUAL and len(np.unique(microbatches[:-1])) == 1)
 
 
 def _forwards(chain: Chain, known: Known) -> Hypothesis | None:
@@ -161,7 +144,7 @@ def _start(begin_s: FloatArray) -> int:
     ``begin_s`` is when each came to a place and left it ``[2, places, microbatches]``.
     """
     there_s = begin_s[CAME, 1:, 0].max()
-    return min(max(int(np.searchsorted(begin_s[WENT, 0], there_s)), 1), begin_s.shape[2] - FEWEST_FORWARDS + 1)
+    return min(max(int(np.searchsorted(begin_s[WENT, 0], there_s)), 1), begin_s.shape[2] - SHOWS_THE_SPREAD + 1)
 
 
 def _forwards_along(chain: Chain, events: Events, known: Known) -> Hypothesis | None:
@@ -169,14 +152,14 @@ def _forwards_along(chain: Chain, events: Events, known: Known) -> Hypothesis | 
     if known.training or not known.tensors or len(chain.ranks) < 3:
         return None
     count = int((events.is_send & (events.place == 0)).sum())
-    if count < FEWEST_FORWARDS or int(events.number.max()) >= count:
+    if count < SHOWS_THE_SPREAD or int(events.number.max()) >= count:
         return None
     found = replace(Hypothesis.of(chain, np.zeros(count, np.int64), events), forwards_only=True)
     if not found.is_possible():
         return None
     begin_s, end_s = (moment[:, 0, 1:-1] for moment in found.moments)
     # Handed on as it is?
-    return None if np.median(begin_s[WENT] - end_s[CAME]) < AT_ONCE_S else found
+    return None if np.median(begin_s[WENT] - end_s[CAME]) < NO_WORK_S else found
 
 
 def _decoding(chain: Chain, known: Known) -> Hypothesis | None:
@@ -189,8 +172,8 @@ def _decoding(chain: Chain, known: Known) -> Hypothesis | None:
     if found is None or not len(back.place) or len(back.place) > len(found.step):
         return None
     count = len(found.step)
+    # How many had come back before each was sent.
     came = np.searchsorted(back.end_s, found.moments[0][WENT, 0, 0], side="right")
-    # How many had come back before each was sent:
     # What came back last before each is what it needs; more than one at a time are the last ones, which nothing needs.
     needs = np.diff(came, prepend=0) > 0
     went = events.take(around & events.is_send)
@@ -278,7 +261,7 @@ def _usual_steps(events: Events) -> IntArray | None:
     """The step of every microbatch ``[microbatches]``; None where steps have no usual number of them: nothing
     repeats."""
     step = steps_of(events)
-    if step is None or np.bincount(np.bincount(step)).max() <= USUAL * (step[-1] + 1):
+    if step is None or np.bincount(np.bincount(step)).max() <= MAJORITY * (step[-1] + 1):
         return None
     return step
 

@@ -23,14 +23,8 @@ from scalana.detectors.pipeline.model.schedules import SCHEDULES, stage_placemen
 from scalana.detectors.pipeline.recognised.between_messages import Events
 from scalana.detectors.pipeline.recognised.chains import Chain, occurrence, steps_of
 from scalana.detectors.pipeline.recognised.hypotheses import Hypothesis
+from scalana.detectors.thresholds.limits import STAGES_PER_RANK, TRIED_AT_MOST
 from scalana.graphs.arrays.types import BoolArray, IntArray
-
-MOST_CHUNKS = 4
-"""Stages a rank that are looked for where there are two ranks."""
-MOST_WAYS = 8
-"""Ways to be ahead that are looked at for the same stages and rounds, the tightest first."""
-EVEN = 0.1
-"""How much actions of a kind and stage usually differ: where they do not differ more, nothing else is looked for."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +147,7 @@ def _hands_of(order: list[Action], stages: IntArray, place: int) -> _Hands:
 def read_placed(chain: Chain) -> Iterator[Hypothesis]:
     """The pipelines of several stages a rank that messages along a line may be, with fewer stages first."""
     places = len(chain.ranks)
-    for shape, chunks in [("v", 2), *(("loop", chunks) for chunks in range(2, MOST_CHUNKS + 1) if places == 2)]:
+    for shape, chunks in [("v", 2), *(("loop", chunks) for chunks in range(2, STAGES_PER_RANK + 1) if places == 2)]:
         stages = stages_in(shape, places, chunks)
         for steps in possible_steps(chain.events):
             yield from _with_stages(chain, stages, steps)
@@ -209,7 +203,7 @@ def _by_stages(chain: Chain, stages: IntArray, able: list[list[_Hands]], steps: 
     for side, tried in zip(sides, able, strict=True):
         loose = [side.looseness(hands, 1) for hands in tried]
         fits.append([tried[at] for at in np.argsort(loose, kind="stable").tolist() if loose[at] >= 0])
-    for chosen in islice(_agreeing(fits), MOST_WAYS):
+    for chosen in islice(_agreeing(fits), TRIED_AT_MOST):
         yield from _labelled(chain, sides, chosen, stages, steps)
 
 

@@ -1,11 +1,13 @@
 """How the sources are compiled: flags that were passed, a compilation database, and what compilers say of themselves.
 
-Compilers are asked where their headers are, and nothing else is executed; only programs whose name is that of a
-compiler are asked.
+Compilers are asked where their headers are, and nothing else is executed. Only programs whose name is that of a
+compiler are asked, and of those that a compilation database names only such as are on the search path by that name, or
+are allowed by a pattern.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import json
 import os
@@ -122,8 +124,13 @@ def find_database(path: str) -> str | None:
         folder = above
 
 
-def read_database(path: str) -> dict[str, Compilation]:
+def read_database(path: str, drivers: Sequence[str] = (), warnings: list[str] | None = None) -> dict[str, Compilation]:
     """The entries of a compilation database by absolute path of the source; of several for one file, the first.
+
+    Args:
+        path: of the database.
+        drivers: patterns of compilers that may be asked although they are not on the search path.
+        warnings: gets a sentence for each compiler that may not be asked.
 
     Raises:
         ValueError: it is not one; says which file, and why.
@@ -132,24 +139,58 @@ def read_database(path: str) -> dict[str, Compilation]:
         with open(path, encoding="utf-8") as file:
             entries = json.load(file)
         found: dict[str, Compilation] = {}
+        refused: set[str] = set()
         for entry in entries:
             directory = os.path.normpath(os.path.join(os.path.dirname(path), entry.get("directory", ".")))
             source = os.path.normpath(os.path.join(directory, entry["file"]))
             words = list(entry["arguments"]) if "arguments" in entry else shlex.split(entry["command"])
             if source not in found:
-                found[source] = compilation(source, words[1:], directory, words[0] if words else "")
+                compiler = words[0] if words else ""
+                asked = driver(compiler, directory, drivers) if _is_wrapper(compiler) else ""
+                if _is_wrapper(compiler) and not asked:
+                    refused.add(os.path.normpath(os.path.join(directory, compiler)))
+                found[source] = compilation(source, words[1:], directory, asked)
+        if warnings is not None:
+            warnings += [
+                f"{path}: {compiler} is not on PATH and was not started, so its MPI headers are unknown; "
+                f"--query-driver {compiler} allows it"
+                for compiler in sorted(refused)
+            ]
         return found
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: no compilation database: {error}") from error
 
 
 def compilation(file: str, arguments: Sequence[str], directory: str, compiler: str = "") -> Compilation:
-    """How a file is compiled by a command."""
+    """How a file is compiled by a command; ``compiler`` is a program that may be asked, empty for none."""
     kept, openmp = understood(arguments, directory)
-    mpi: tuple[str, ...] = ()
-    if os.path.basename(compiler).startswith(("mpi", "CC", "cc")) and is_compiler(compiler):
-        mpi = wrapper_includes(compiler)
+    mpi = wrapper_includes(compiler) if _is_wrapper(compiler) else ()
     return Compilation(file, directory, kept, openmp, mpi)
+
+
+def _is_wrapper(program: str) -> bool:
+    """Whether a program has the name of a compiler wrapper of MPI."""
+    return os.path.basename(program).startswith("mpi") and is_compiler(program)
+
+
+def driver(compiler: str, directory: str, allowed: Sequence[str]) -> str:
+    """The program that may be asked for a compiler that somebody else's file names; empty if none may be.
+
+    It is the program of that name on the search path, if the file means that one, or one that a pattern allows.
+    """
+    name = os.path.basename(compiler)
+    own = shutil.which(name)
+    if own is not None and not os.path.isabs(own):
+        own = None  # a search path that leads to the working folder says nothing
+    if compiler == name:
+        return own or ""
+    path = os.path.normpath(os.path.join(directory, compiler))
+    try:
+        if own is not None and os.path.samefile(own, path):
+            return own
+    except OSError:
+        pass
+    return path if any(fnmatch.fnmatchcase(path, pattern) for pattern in allowed) else ""
 
 
 @functools.cache

@@ -58,15 +58,12 @@ class Through:
         stack.reverse()
         while stack:
             cursor = stack.pop()
-            if kind_of(cursor) == "CALL_EXPR":
-                callee = cursor.referenced
-                if callee is not None and kind_of(callee) in _CALLABLE:
-                    if not self.declarations.is_foreign(callee):
-                        identity = self.declarations.function(callee)
-                        if identity is not None:
-                            found[identity] = None
-                    elif self.concerns(callee):
-                        inner.append(callee)
+            callee = cursor.referenced if kind_of(cursor) == "CALL_EXPR" else None
+            if callee is not None and kind_of(callee) in _CALLABLE:
+                if self.declarations.is_foreign(callee):
+                    inner += [callee] if self.concerns(callee) else []
+                elif (identity := self.declarations.function(callee)) is not None:
+                    found[identity] = None
             stack.extend(reversed(list(children_of(cursor))))
         return inner
 

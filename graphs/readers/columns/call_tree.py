@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
 from scalana.graphs.arrays.types import IntArray
 from scalana.runtime.record.format import Code, Codes, ProcessRecord
+
+
+class _Columns(NamedTuple):
+    """A table of paths, each ``[paths]``."""
+
+    parent: IntArray
+    code: IntArray
+    lasti: IntArray
 
 
 class CallTree:
@@ -77,10 +85,8 @@ class CallTree:
         if 2 * wanted > len(self._slots):
             self._slots = np.full(1 << (4 * wanted).bit_length(), -1, np.int64)
             _insert_all(self._columns[0], self._columns[1], self._columns[2], self._slots, self._count)
-        known = self._columns
-        self._count = _merge(
-            parent, code, lasti, result, rows.start, rows.stop, known[0], known[1], known[2], self._slots, self._count
-        )
+        known, new = _Columns(*self._columns), _Columns(parent, code, lasti)
+        self._count = _merge(new, result, rows.start, rows.stop, known, self._slots, self._count)
 
     def __getstate__(self) -> tuple[object, ...]:
         return self.codes, self._code_numbers, self._columns[:, : self._count].astype(np.int32), self._count
@@ -163,7 +169,9 @@ def _slot(parent, code, lasti, bits):  # type: ignore[no-untyped-def]  # pragma:
 
 
 @numba.njit(cache=True, nogil=True)
-def _merge(parent, code, lasti, result, begin, end, tree_parent, tree_code, tree_lasti, slots, count):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _merge(new, result, begin, end, tree, slots, count):  # type: ignore[no-untyped-def]  # pragma: no cover
+    parent, code, lasti = new
+    tree_parent, tree_code, tree_lasti = tree
     for path in range(begin, end):
         up = result[parent[path]]
         slot = _slot(up, code[path], lasti[path], len(slots) - 1)

@@ -74,6 +74,50 @@ def test_programs_that_are_no_wrappers_are_not_started(tmp_path: Path) -> None:
     assert not (tmp_path / "started").exists()
 
 
+def named_by_database(folder: Path, compiler: str, drivers: tuple[str, ...] = ()) -> tuple[bool, list[str]]:
+    """Whether a compiler that a database names was started, and what was said of it."""
+    entry = {"directory": str(folder), "file": "a.cpp", "command": f"{compiler} -c a.cpp"}
+    write(folder, {"compile_commands.json": json.dumps([entry]), "a.cpp": "int main() { }\n"})
+    flags.wrapper_includes.cache_clear()
+    made = plan([folder / "a.cpp"], drivers=drivers)
+    flags.wrapper_includes.cache_clear()
+    return (folder / "started").exists(), made.warnings
+
+
+@pytest.mark.parametrize("named", ["{0}/evil/mpicc", "evil/mpicc", "./evil/mpicc", "{0}/evil/../evil/mpicc"])
+def test_a_compiler_that_only_a_database_names_is_not_started(tmp_path: Path, named: str) -> None:
+    wrapper(tmp_path / "evil" / "mpicc", f"touch {tmp_path}/started")
+    started, warnings = named_by_database(tmp_path, named.format(tmp_path))
+    assert not started
+    assert len(warnings) == 1 and f"--query-driver {tmp_path}/evil/mpicc allows it" in warnings[0]
+
+
+@pytest.mark.parametrize("pattern", ["{0}/evil/mpicc", "{0}/*/mpi*"])
+def test_an_option_allows_compilers(tmp_path: Path, pattern: str) -> None:
+    wrapper(tmp_path / "evil" / "mpicc", f"touch {tmp_path}/started")
+    assert named_by_database(tmp_path, "evil/mpicc", (pattern.format(tmp_path),)) == (True, [])
+    (tmp_path / "started").unlink()
+    assert not named_by_database(tmp_path, "evil/mpicc", ("/usr/*",))[0]
+
+
+@pytest.mark.parametrize("named", ["mpicc", "{0}/bin/mpicc", "{0}/link/mpicc"])
+def test_a_compiler_on_the_search_path_is_asked(tmp_path: Path, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapper(tmp_path / "bin" / "mpicc", f"touch {tmp_path}/started")
+    (tmp_path / "link").symlink_to("bin")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}{os.environ['PATH']}")
+    assert named_by_database(tmp_path, named.format(tmp_path)) == (True, [])
+
+
+def test_another_program_of_that_name_is_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapper(tmp_path / "bin" / "mpicc", "exit 1")
+    wrapper(tmp_path / "evil" / "mpicc", f"touch {tmp_path}/started")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin{os.pathsep}{os.environ['PATH']}")
+    assert not named_by_database(tmp_path, f"{tmp_path}/evil/mpicc")[0]
+    monkeypatch.chdir(tmp_path / "evil")
+    monkeypatch.setenv("PATH", ".")
+    assert not named_by_database(tmp_path, "mpicc")[0]
+
+
 def test_the_mpi_on_the_search_path_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     include = tmp_path / "include"
     include.mkdir()

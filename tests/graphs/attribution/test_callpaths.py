@@ -422,13 +422,6 @@ def test_an_installed_main_program_can_count_as_the_users_own(tmp_path: Path) ->
     assert program.describe(vertex).endswith("function go > comp")
 
 
-def test_relative_names_of_files_refer_to_the_working_directory(tmp_path: Path) -> None:
-    program = Program(tmp_path, "for i in range(3):\n    print(i)\n")
-    placer = Placer(program.psg, program.python.parse, cwd=str(tmp_path))
-    vertex, _, _ = placer.place([FrameRef("main.py", "<module>", 1, 2)])
-    assert program.describe(vertex) == "function <module> > loop for i in range(3) > comp"
-
-
 def test_generated_methods_are_no_lines_of_the_users(tmp_path: Path) -> None:
     program = Program(tmp_path, "def f():\n    x = 1\nf()\n")
     path = [FrameRef(program.main, "<module>", 1, 3, 0), FrameRef(program.main, "f", 1, 2, 4)]
