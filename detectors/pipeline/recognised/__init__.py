@@ -8,7 +8,7 @@ hypothesis, unless another one leaves less than half of these differences.
 
 | module | its hypotheses |
 |---|---|
-| :mod:`.messages` | one stage a rank along a line, in any order, and forwards alone, of which some come back as tokens |
+| :mod:`.messages` | one stage a rank along a line, in any order; forwards alone, whose tokens may come back |
 | :mod:`.rings` | several stages a rank round and round, in rounds of any size |
 | :mod:`.placed` | several stages a rank on two ranks or in a V: standard schedules, and rounds with forwards ahead |
 | :mod:`.own_orders` | two stages a rank in a V, in any order |
