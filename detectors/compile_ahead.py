@@ -39,8 +39,13 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (
         replay._replay,
         (
-            *(_i8, _calls, _pairs, _f8, _flags, _i8, _i4, _i8, _f8, _f8, _columns, _columns, _columns, _meetings),
-            *(_columns, _columns, _columns),
+            _of(replay._Run, _i8, _calls, _pairs, _f8, _flags, _i8, _i4, _i8),
+            _of(replay._Changes, _f8, _columns, _columns),
+            _f8,
+            _columns,
+            _meetings,
+            _columns,
+            numba.types.UniTuple(_columns, 2),
         ),
     ),
     (

@@ -6,7 +6,7 @@ of the culprit are handed on to whoever caused those. Compare delay costs in Bö
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -67,6 +67,12 @@ class BlameTable:
     work: IntArray
     """Which activities are the same work in several contexts (see :mod:`~scalana.detectors.delays.contexts`)
     ``[activities]``."""
+
+    def of_excess(self, location: IntArray, activity: IntArray, seconds: FloatArray) -> BlameTable:
+        """The same waits, with own work in place of what caused them: activities of locations, and how much more than
+        usual they took, each ``[entries]``. What it makes of :attr:`share_entry` has no meaning."""
+        order = np.argsort(-seconds, kind="stable")
+        return replace(self, location=location[order], target=activity[order], seconds=seconds[order])
 
 
 def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -> BlameTable:

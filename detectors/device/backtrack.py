@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scalana.detectors.device.lanes import Device, Devices
-from scalana.detectors.device.stretches import Stretches
 from scalana.detectors.device.waits import Meeting, Member
 from scalana.detectors.thresholds.limits import FURTHEST_BACK
 from scalana.detectors.thresholds.seconds import SAME_TIME_S
@@ -312,13 +311,3 @@ def _summed(what: np.ndarray, seconds: np.ndarray) -> dict[int, float]:
     kinds, inverse = np.unique(what, return_inverse=True)
     sums = np.bincount(inverse, seconds, len(kinds))
     return dict(zip(kinds.tolist(), sums.tolist(), strict=True))
-
-
-def gaps_within(work: Stretches, begin_s: float, end_s: float) -> np.ndarray:
-    """Lengths of the gaps between the stretches from one time to another, in seconds."""
-    low = int(np.searchsorted(work.end_s, begin_s))
-    high = int(np.searchsorted(work.start_s, end_s))
-    begins = np.concatenate(([begin_s], work.end_s[low:high]))
-    ends = np.concatenate((work.start_s[low:high], [end_s]))
-    lengths = np.asarray(ends - begins)
-    return lengths[lengths > 0.0]

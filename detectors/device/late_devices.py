@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scalana.detectors.device.advice import HOST_CAUSES, LAUNCH_BOUND, OTHER_CAUSE, advise
-from scalana.detectors.device.backtrack import Backtracking, Cause, Costs, Why, gaps_within
+from scalana.detectors.device.backtrack import Backtracking, Cause, Costs, Why
 from scalana.detectors.device.lanes import Devices
 from scalana.detectors.device.more_work import difference
 from scalana.detectors.device.slow_device import slow_devices
@@ -352,7 +352,7 @@ def _host_cause(
             before = devices.of_rank[group.rank].communication
             at = int(np.searchsorted(before.end_s, end)) - 1
             begin = float(before.end_s[at]) if at >= 0 else devices.of_rank[group.rank].first_s(end)
-            lengths.append(gaps_within(work, min(begin, end), end))
+            lengths.append(np.diff(work.gaps(min(begin, end), end))[:, 0])
     gaps = np.concatenate(lengths) if lengths else np.zeros(0)
     weighted = float((gaps**2).sum() / gaps.sum()) if gaps.sum() > 0.0 else 0.0
     return LAUNCH_BOUND if 0.0 < weighted < SHORT_GAP_S else OTHER_CAUSE

@@ -65,7 +65,7 @@ def _rests(candidate: Candidate, table: BlameTable, timeline: Timeline, joined: 
     if not len(joined):
         return False
     own = timeline.own
-    here = np.isin(own.activity, table.target[candidate.entries])
+    here = table.numbering.activity_mask(table.target[candidate.entries])[own.activity]
     return float(own.seconds[here & np.isin(own.burst, joined.burst)].sum()) > MAJORITY * float(own.seconds[here].sum())
 
 
@@ -90,7 +90,7 @@ def without(candidate: Candidate, table: BlameTable, timeline: Timeline, replay:
 def _shortened(candidate: Candidate, table: BlameTable, timeline: Timeline, removed: FloatArray) -> FloatArray:
     """Seconds of the rows of own work, those of the candidate less what was removed from their bursts."""
     own = timeline.own
-    hit = np.isin(own.activity, np.unique(table.target[candidate.entries]))
+    hit = table.numbering.activity_mask(table.target[candidate.entries])[own.activity]
     inside = np.bincount(own.burst[hit], weights=own.seconds[hit], minlength=len(removed))
     left = 1.0 - np.minimum(removed / np.maximum(inside, 1e-300), 1.0)
     return np.where(hit, own.seconds * left[own.burst], own.seconds)

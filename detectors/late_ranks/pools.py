@@ -44,9 +44,7 @@ def describe_pool(
 def _within(candidate: Candidate, pool: CallPool, table: BlameTable, timeline: Timeline) -> bool:
     """Whether most of what a candidate's ranks do at its place is done in calls of a pool."""
     own, locations = timeline.own, timeline.locations
-    wanted = np.zeros(len(timeline.activities), dtype=bool)
-    targets = table.target[candidate.entries]
-    wanted[targets[targets < len(wanted)]] = True
+    wanted = table.numbering.activity_mask(table.target[candidate.entries])
     location = burst_locations(timeline)[own.burst]
     rows = np.flatnonzero(wanted[own.activity] & np.isin(locations.rank[location], candidate.ranks))
     inside = np.zeros(len(timeline.calls) + len(locations) + 1)

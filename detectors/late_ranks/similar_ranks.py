@@ -35,8 +35,7 @@ def with_alike(
     usual_s = float(np.median(np.delete(wall_s, ranks)))
     own = timeline.own
     targets = np.unique(table.target[candidate.entries])
-    wanted = np.zeros(len(timeline.activities), dtype=bool)
-    wanted[with_contexts_of_others(targets, joined.ranks, table.work, timeline)] = True
+    wanted = table.numbering.activity_mask(with_contexts_of_others(targets, joined.ranks, table.work, timeline))
     rank = timeline.locations.rank[burst_locations(timeline)[own.burst]]
     rows = np.flatnonzero(wanted[own.activity] & np.isin(rank, np.setdiff1d(ranks, candidate.ranks)))
     part = np.clip(1.0 - usual_s / np.maximum(wall_s, 1e-300), 0.0, 1.0)

@@ -117,9 +117,7 @@ class UnevenTasks:
             return None
         calls, own = timeline.calls, timeline.own
         count = len(calls)
-        wanted = np.zeros(len(timeline.activities), dtype=bool)
-        targets = table.target[candidate.entries]
-        wanted[targets[targets < len(wanted)]] = True
+        wanted = table.numbering.activity_mask(table.target[candidate.entries])
         rows = np.flatnonzero(wanted[own.activity] & (own.burst < count))
         burst, location = own.burst[rows], calls.location
         here = np.isin(timeline.locations.rank[location], candidate.ranks)

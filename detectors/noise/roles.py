@@ -97,8 +97,7 @@ def _within(candidate: Candidate, farm: TaskFarm, table: BlameTable, timeline: T
     if candidate.code_location.kind != TargetKind.OWN:
         return candidate.code_location.kind == TargetKind.UNRESOLVED
     own = timeline.own
-    wanted = np.zeros(len(timeline.activities), dtype=bool)
-    wanted[table.target[candidate.entries]] = True
+    wanted = table.numbering.activity_mask(table.target[candidate.entries])
     rows = np.flatnonzero(wanted[own.activity])
     rows = rows[np.isin(timeline.locations.rank[burst_locations(timeline)[own.burst[rows]]], candidate.ranks)]
     inside = float(own.seconds[rows[np.isin(own.burst[rows], farm.burst)]].sum())
@@ -131,8 +130,7 @@ def _done_every_time(
     if ((work_s > MINOR * work_s.max()) & (work_s < (1.0 - ORDINARY) * work_s.max())).any():
         return False
     own, calls = timeline.own, timeline.calls
-    wanted = np.zeros(len(timeline.activities), dtype=bool)
-    wanted[table.target[candidate.entries]] = True
+    wanted = table.numbering.activity_mask(table.target[candidate.entries])
     rows = np.flatnonzero(wanted[own.activity] & (own.burst < len(calls)))
     spent_s = weighted_count(own.burst[rows], (own.seconds if excess.asleep else own.cpu_s)[rows], len(calls))
     rank = timeline.locations.rank[calls.location]

@@ -7,7 +7,7 @@ import numpy as np
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.reconcile import Extent, Verdict, joined
+from scalana.detectors.reconcile import Extent, Verdict
 from scalana.detectors.rl.account import NOBODY, SEVERAL, TOKEN, RLAccount, Slow
 from scalana.detectors.rl.causes import CAUSES, NUMBER, Rollouts, Split, find_speeds, simulated, split, usual_factor
 from scalana.detectors.rl.charges import Charges, charge
@@ -18,6 +18,7 @@ from scalana.detectors.rl.loop_predictions import Replayer, predict
 from scalana.detectors.rl.phases import TEXT, Doing
 from scalana.detectors.rl.picture import picture_of
 from scalana.detectors.thresholds.factors import SLOW_PROCESS
+from scalana.graphs.arrays.intervals import joined
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
 

@@ -16,9 +16,9 @@ from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.noise.task_farms import TaskFarm
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.rollup.candidates import Candidate, join_entries
+from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.finding_at import finding_at
-from scalana.detectors.rollup.leaf import leaf_of
+from scalana.detectors.rollup.leaf import place_of_excess
 from scalana.detectors.thresholds.shares import WORTH_A_FINDING
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray
@@ -74,14 +74,9 @@ def _place(
     per_piece: FloatArray = did_s.reshape(len(count), activities) / count[:, None]
     more: FloatArray = np.where(slow[:, None], per_piece - np.median(per_piece, axis=0), 0.0) * count[:, None]
     who, target = np.nonzero(more > 0.0)
-    seconds = more[who, target]
-    order = np.argsort(-seconds, kind="stable")
     # The first location of a rank is its main thread.
-    location = np.searchsorted(timeline.locations.rank, np.asarray(farm.ranks))[who[order]]
-    blamed = replace(table, location=location, target=target[order], seconds=seconds[order])
-    for candidate in join_entries(blamed, timeline, psg):
-        return candidate, leaf_of(candidate, blamed, timeline, psg)
-    return None
+    location = np.searchsorted(timeline.locations.rank, np.asarray(farm.ranks))[who]
+    return place_of_excess(location, target, more[who, target], table, timeline, psg)
 
 
 def _finding(

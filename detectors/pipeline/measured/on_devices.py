@@ -13,8 +13,9 @@ import numpy as np
 from scalana.detectors.pipeline.measured.recorded import Recorded, known_layers
 from scalana.detectors.pipeline.measured.replayable import ActionRows, Between
 from scalana.detectors.pipeline.model.actions import Kind
-from scalana.detectors.reconcile import Extent, joined
+from scalana.detectors.reconcile import Extent
 from scalana.detectors.thresholds.seconds import AT_ONCE_S
+from scalana.graphs.arrays.intervals import joined
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.actions import Actions, Pipeline
 from scalana.graphs.spans.device_actions import OnDevices, on_devices, uses_device

@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalana.detectors.pipeline.measured.reductions import within_s
 from scalana.detectors.pipeline.measured.replayable import ActionRows, Between
 from scalana.detectors.pipeline.model.actions import Kind
 from scalana.detectors.thresholds.certainty import USUAL_RANGE
 from scalana.detectors.thresholds.factors import BACKWARD_PER_FORWARD
 from scalana.detectors.thresholds.seconds import NO_WORK_S
 from scalana.detectors.thresholds.shares import NEXT_TO_NOTHING
+from scalana.graphs.arrays.intervals import length_between
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 
@@ -385,7 +385,7 @@ class _Rank:
         upto = np.where(np.isnan(wait[:, 0]), begin, wait[:, 0])
         events = self.events
         sends = events.take(events.is_send)
-        own = self.paused_s(Pause.SEND, before, upto) + within_s(sends.begin_s, sends.end_s, before, upto)
+        own = self.paused_s(Pause.SEND, before, upto) + length_between(sends.begin_s, sends.end_s, before, upto)
         sent = self._of(sends, sends.begin_s, what)
         data = self.paused_s(Pause.DATA, before, upto)
         return np.column_stack((kind, number, begin, end, wait, own, sent, data, chunk))
@@ -412,4 +412,4 @@ class _Rank:
     def paused_s(self, what: Pause, begin_s: FloatArray, end_s: FloatArray) -> FloatArray:
         """Seconds of pauses of a kind in some windows ``[windows]``."""
         mine = self.pause_s[self.what == what]
-        return within_s(mine[:, 0], mine[:, 1], begin_s, end_s)
+        return length_between(mine[:, 0], mine[:, 1], begin_s, end_s)

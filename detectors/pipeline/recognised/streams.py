@@ -10,9 +10,10 @@ import numpy as np
 
 from scalana.detectors.pipeline.recognised.message_groups import whole
 from scalana.detectors.pipeline.recognised.recorded_messages import Messages, groups, pauses
-from scalana.detectors.reconcile import Extent, joined
+from scalana.detectors.reconcile import Extent
 from scalana.detectors.thresholds.counts import SHOWS_THE_SPREAD
 from scalana.detectors.thresholds.seconds import NO_WORK_S
+from scalana.graphs.arrays.intervals import joined
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.timeline import Timeline

@@ -117,7 +117,7 @@ def _by_rank(targets: IntArray, analysis: Analysis) -> tuple[FloatArray, FloatAr
     """Own work in some targets, and waiting that they cause, by rank ``[ranks]``."""
     timeline, table = analysis.ppg.timeline, analysis.blame
     rank = timeline.locations.rank
-    hit = np.isin(timeline.own.activity, targets[targets < table.numbering.activities])
+    hit = table.numbering.activity_mask(targets)[timeline.own.activity]
     own = timeline.own
     work = weighted_count(
         rank[burst_locations(timeline)[own.burst[hit]]], (own.seconds - own.core_wait_s)[hit], timeline.ranks
@@ -137,7 +137,7 @@ def _seconds(targets: IntArray, analysis: Analysis) -> list[tuple[int, float]]:
 def _cpu_share(targets: IntArray, analysis: Analysis) -> float:
     """Part of the work in some targets that is spent on a CPU, or ready to."""
     own = analysis.ppg.timeline.own
-    hit = np.isin(own.activity, targets[targets < analysis.blame.numbering.activities])
+    hit = analysis.blame.numbering.activity_mask(targets)[own.activity]
     seconds, busy_s = float(own.seconds[hit].sum()), float((own.cpu_s + own.core_wait_s)[hit].sum())
     return busy_s / seconds if seconds > 0.0 else 1.0
 
