@@ -225,6 +225,20 @@ class Compiling:
 
 
 @dataclass(frozen=True, slots=True)
+class Collecting(Flat):
+    """Collections of garbage by a rank of the finding, on average."""
+
+    collections: float
+    """After start-up, of at least 1 ms."""
+    collection_s: float
+    longest_collection_s: float
+    aligned_saving_s: float
+    """Seconds by which the run is shorter with as many collections in the same steps on all ranks."""
+    frozen_saving_s: float
+    """The same without collections of the old generation: a bound for what ``gc.freeze`` saves."""
+
+
+@dataclass(frozen=True, slots=True)
 class FusedOperator:
     """An operator of another line that is in the kernels of this one."""
 
@@ -506,6 +520,7 @@ class Evidence:
     in_steps: InSteps | None = None
     over_steps: OverSteps | None = None
     compiling: Compiling | None = None
+    collecting: Collecting | None = None
     servers: Mapping[str, float] | None = None
     """Seconds that a rank waits for each server without a record, the longest first."""
     compiled: CompiledCode | None = None

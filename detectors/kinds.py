@@ -118,6 +118,25 @@ KINDS = (
         advice="Make this cheaper, or give it its own core: the rank cannot compute meanwhile.",
     ),
     Kind(
+        "garbage-collection",
+        "Python's garbage collector runs on ranks at different times, or longer on some, and the others wait",
+        "Python's garbage collector delays ranks that others wait for.",
+        (
+            Claim(
+                "Python's garbage collector runs on {ranks} {count:collections} times, {seconds:collection_s} in all"
+                "{| on each, at different times}: the other ranks wait each time",
+                ("collections", "collection_s"),
+            ),
+            Claim("Python's garbage collector delays {ranks}, and the others wait"),
+        ),
+        spends=False,
+        advice="Call gc.freeze() after the set-up, so that the collector skips all objects that exist by then. Or call "
+        "gc.disable() once and gc.collect() every N steps, in the same steps on all ranks. Fewer objects in reference "
+        "cycles make each collection shorter.",
+        arrival="collects garbage",
+        mended="if no rank collected while others wait,",
+    ),
+    Kind(
         "slow-transfer",
         "messages of a rank arrive late although no rank works",
         "Messages arrive late although no rank works.",

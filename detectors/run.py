@@ -115,7 +115,7 @@ def _warnings(ppg: PPG) -> list[str]:
         return []
     shared = _shared_cores(ppg.run)
     where = f": {shared}" if shared else ""
-    return [f"ranks waited for a CPU core in {oversubscribed:.0%} of the time outside communication{where}"]
+    return [f"ranks waited for a CPU core in {100 * oversubscribed:.0f} % of the time outside communication{where}"]
 
 
 def _turns_in_calls(ppg: PPG, time: TimeSplit) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from scalana.detectors.delays.classes import Compared, Groups, group_waits
 from scalana.detectors.delays.contexts import ALONE
+from scalana.detectors.delays.delay_costs import Shares, propagate
 from scalana.detectors.delays.forks import carried_in
 from scalana.detectors.delays.join_waits import work_by_target
 from scalana.detectors.delays.splitting import GroupColumns, Rules, RunColumns, SameWork, SumColumns, split_comparisons
@@ -19,7 +20,6 @@ from scalana.detectors.delays.summing import InCalls, sum_intervals
 from scalana.detectors.delays.sync_intervals import SyncIntervals, find_sync_intervals
 from scalana.detectors.delays.targets import Numbering
 from scalana.detectors.delays.wait_states import WaitStates
-from scalana.detectors.thresholds.limits import FLOW_STEPS
 from scalana.detectors.thresholds.shares import EXPLAINED
 from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.hashing import distinct
@@ -28,20 +28,6 @@ from scalana.graphs.arrays.shards import each, portions_of
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import own_first
 from scalana.graphs.timeline import Timeline
-
-
-@dataclass(slots=True)
-class Shares:
-    """How each wait group is split. Per group the shares of both tables add up to 1."""
-
-    group: IntArray
-    target: IntArray
-    """Where the culprit's work made the wait; see :class:`Numbering` ``[rows]``."""
-    share: FloatArray
-    handed_from: IntArray
-    handed_to: IntArray
-    """Wait groups of the culprit to which a share is handed on ``[hand-overs]``."""
-    handed_share: FloatArray
 
 
 @dataclass(slots=True)
@@ -114,24 +100,6 @@ def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -
         row_of_burst=row_of_burst,
         work=work,
     )
-
-
-def propagate(wait_s: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArray]:
-    """Hand the waits on until they rest.
-
-    Returns the seconds that passed through each group, and those that were still under way when it was stopped.
-    """
-    count = len(wait_s)
-    flow = wait_s.copy()
-    moving = wait_s.copy()
-    enough = 1e-12 * max(float(wait_s.sum()), 1e-300)
-    for _ in range(FLOW_STEPS):
-        moving = weighted_count(shares.handed_to, moving[shares.handed_from] * shares.handed_share, count)
-        if moving.sum() <= enough:
-            return flow, np.zeros(count)
-        flow += moving
-    flow -= moving
-    return flow, moving
 
 
 def split(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
+from scalana.detectors.late_ranks.collecting import name_collections
 from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.late_ranks.late_ranks import Waiting, detect_halves
 from scalana.detectors.noise.contention import without_turns
@@ -23,6 +24,7 @@ class LateRanks:
             "serial",
             "waiting-for-core",
             "helper-takes-core",
+            "garbage-collection",
             "slow-transfer",
             "carried-in",
             "unresolved",
@@ -44,4 +46,5 @@ class LateRanks:
             halves = [*(finding for finding in findings if finding not in told), *halves]
             halves = without_turns(halves, timeline, facts.run, MAJORITY)
             told += [half for half in halves if any(is_half_of(half, one, modules, psg) for one in told)]
+        told = name_collections(told, facts)
         return Outcome([Verdict(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in told])

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable, propagate
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.delay_costs import propagate
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.noise.task_farms import COUNTER, TaskFarm
 from scalana.detectors.rollup.candidates import Candidate, shares_of

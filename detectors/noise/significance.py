@@ -1,4 +1,4 @@
-"""FindingMaker causes from noise: dead band, persistence, and outliers against the run's own variation."""
+"""Causes separated from noise: dead band, persistence, and outliers against the run's own variation."""
 
 from __future__ import annotations
 

@@ -111,11 +111,11 @@ Why: Of more, some at equal distances show the same.
 - `step_costs`: ranks of a finding, and others, whose work in every step is looked at; of more, some at equal distances
 """
 FURTHEST_BACK = 200
-"""Operations back that the lateness of a host is followed.
+"""Common operations back that the lateness of a device, or of a host, is followed.
 
 Why: A bound of time.
 
-- `backtrack`
+- `delay_costs`
 """
 VALUES_OF_A_SERIES = 240
 """Values of a series that are looked at, pair by pair.
@@ -157,7 +157,7 @@ FLOW_STEPS = 10_000
 
 Why: It goes around a circle of waits.
 
-- `blame`
+- `delay_costs`
 """
 CALLS_IN_CACHE = 1 << 14
 """Calls that a replay puts into a table at a time.

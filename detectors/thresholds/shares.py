@@ -54,8 +54,8 @@ WORTH_FOLLOWING = 0.01
 
 Why: As WORTH_A_FINDING, of a smaller whole.
 
-- `backtrack`: a part of a gap that is smaller is not followed further
 - `compiled_lines`: part of the elements of a kernel below which an operator is not named
+- `delay_costs`: part of a lateness below which the rest is not followed further back
 - `paths`: part of what the rank that waits longest waits at a hop, below which another one does not count there
 """
 NEXT_TO_NOTHING = 0.02

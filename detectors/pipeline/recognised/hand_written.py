@@ -14,8 +14,9 @@ from scalana.detectors.pipeline.measured.replayable import Between
 from scalana.detectors.pipeline.measured.timed_modules import find_layers
 from scalana.detectors.pipeline.model.lowering import SendWait
 from scalana.detectors.pipeline.recognised.between_messages import Events, PauseRows
+from scalana.detectors.pipeline.recognised.hypotheses import Hypothesis, Known, evenest
 from scalana.detectors.pipeline.recognised.message_groups import whole
-from scalana.detectors.pipeline.recognised.messages import HandWritten, Known, evenest, recognise_messages
+from scalana.detectors.pipeline.recognised.messages import recognise_messages
 from scalana.detectors.pipeline.recognised.recorded_messages import Messages, groups, pauses, sending
 from scalana.detectors.thresholds.counts import SHOWS_THE_USUAL
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -53,7 +54,7 @@ def read_hand_written(timeline: Timeline, spans: Spans, known: set[int], of_torc
     return sorted(found, key=lambda one: one.ranks)
 
 
-def recognised(parts: Messages, evidence: Known) -> tuple[HandWritten | None, Messages]:
+def recognised(parts: Messages, evidence: Known) -> tuple[Hypothesis | None, Messages]:
     """The pipeline that messages in parts are, and these as it has them."""
     able = [whole(parts)]
     if evidence.training:
@@ -69,7 +70,7 @@ def _meetings(pauses_of: Callable[[], PauseRows]) -> dict[int, FloatArray]:
 
 
 def _recorded(
-    pipeline: HandWritten, messages: Messages, beside: PauseRows, spans: Spans, timeline: Timeline
+    pipeline: Hypothesis, messages: Messages, beside: PauseRows, spans: Spans, timeline: Timeline
 ) -> Recorded | None:
     """A pipeline of a run with its steps in a part of it; None if there are none."""
     run = timeline.whole or timeline

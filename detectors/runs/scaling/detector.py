@@ -234,8 +234,8 @@ def _warnings(table: CostTable, ideal: Ideal, noise: Noise, sizes: list[Size], a
         warnings.append("no place of the program worked at two sizes: its scaling is unknown")
     elif not ideal.certain:
         warnings.append(
-            f"assumed {ideal.scaling} scaling, but the whole work grows with the ranks to the power "
-            f"{ideal.exponent:.2f}: give --scaling weak or --scaling strong"
+            f"assumed {ideal.scaling} scaling, but the total work of p ranks grows as "
+            f"p^{ideal.exponent:.2f}: set --scaling weak or --scaling strong"
         )
     if at is not None and len(sizes) < SHOWS_THE_USUAL:
         warnings.append(
@@ -246,10 +246,10 @@ def _warnings(table: CostTable, ideal: Ideal, noise: Noise, sizes: list[Size], a
     shares = {size.ranks: size.core_wait_s / max(size.seconds + size.core_wait_s, 1e-300) for size in sizes}
     oversubscribed = {ranks: share for ranks, share in shares.items() if share > CORES_SHARED}
     if oversubscribed:
-        told = ", ".join(f"{share:.0%} on {ranks}" for ranks, share in oversubscribed.items())
+        shown = ", ".join(f"{100 * share:.0f} % on {ranks}" for ranks, share in oversubscribed.items())
         warnings.append(
-            f"ranks waited for a CPU core, or for others that did ({told} ranks): this is shown separately, and is no "
-            "part of the cost of places"
+            f"ranks waited for a CPU core, or for others that did ({shown} ranks): `no core` shows this "
+            "time, and the cost of places does not include it"
         )
     outnumbered = sorted({run.ranks for run in table.runs if run.oversubscribed})
     if outnumbered and at is not None:

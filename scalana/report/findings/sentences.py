@@ -37,6 +37,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         loading(finding),
         more_workers(finding),
         compiling(finding),
+        frozen(finding),
         asking(finding),
         cost(finding, run),
         sampled(finding),
@@ -117,6 +118,20 @@ def compiling(finding: Finding) -> str:
     others = f"; other ranks: {round(known.compilations_others)}" if known.compilations_others is not None else ""
     again = f", {round(known.again)} of them recompilations" if known.again else ""
     return f"This time is spent compiling (torch.compile): {names.seconds(known.seconds)} in {count}{again}{others}."
+
+
+def frozen(finding: Finding) -> str:
+    """What freezing the objects of the set-up saves, where a rank's collector delays others."""
+    known = finding.evidence.collecting
+    if known is None:
+        return ""
+    longest = f"The longest collection takes {names.seconds(known.longest_collection_s)}."
+    if known.frozen_saving_s <= 0.0:
+        return longest
+    saved = names.seconds(known.frozen_saving_s)
+    return (
+        f"{longest} Without collections of the oldest generation (gc.freeze) the run would be at most {saved} shorter."
+    )
 
 
 def asking(finding: Finding) -> str:
