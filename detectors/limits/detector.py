@@ -40,10 +40,12 @@ class Limits:
 
     def detect(self, facts: Facts) -> Outcome:
         """At most one finding: ranks that all wait for data."""
-        if facts.steps is None:
+        if facts.steps is None or facts.has(Need.DEVICE):  # a device may have work while its host loads
             return Outcome()
         waits = data_waits(facts.ppg.spans, facts.steps, facts.timeline.ranks)
         if waits is None or float((waits.wait_s / np.maximum(waits.step_s, 1e-300)).min()) < MINOR:
+            return Outcome()
+        if int(waits.workers.min()) < 0:
             return Outcome()
         activities, seconds = _work(waits, facts)
         helped_s = float(seconds[facts.timeline.activities.helper[activities]].sum())

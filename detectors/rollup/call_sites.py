@@ -119,6 +119,11 @@ def _loops(vertex: int, psg: PSG) -> Iterator[Vertex]:
         vertex = psg[vertex].parent
 
 
+def in_own_loop(vertex: int, psg: PSG) -> bool:
+    """Whether a loop of its own function stands around a vertex."""
+    return any(True for _ in _loops(vertex, psg))
+
+
 def called_in_loop(function: int, psg: PSG) -> bool:
     """Whether what calls a function repeats it, without communication in between."""
     for above in psg.ancestors(function):

@@ -12,7 +12,7 @@ to the line of the call, unless it tells more to stay:
   time in them;
 * nothing but this line calls it, and it is more than a wrapper that is called in a loop, or that forwards to a helper:
   its name and its line say the same as the call does;
-* nobody runs it but the ranks that are late, whichever lines call it: it is what makes them different;
+* nobody runs it but the ranks that are late, and it is not one loop that calls it: it is what makes them different;
 * the line of the call calls several functions, as a table of handlers does: only the function says which of them.
 
 A function with a loop of its own that holds the excess is long by itself. Its loop stays, unless it is called in a
@@ -36,6 +36,7 @@ from scalana.detectors.rollup.call_sites import (
     contexts,
     depth,
     functions_around,
+    in_own_loop,
     is_known,
     is_one_of_several,
     is_wrapper,
@@ -261,7 +262,13 @@ class _Helpers:
         if call is None:
             return None
         by_itself = all(self.excess[number][:2] == self.places[number] for number in self._most_of(vertex))
-        return None if by_itself and self._is_run_by_few(vertex) else call
+        repeated = in_own_loop(call.vertex, self.psg) and not self._is_called_at_several(vertex)
+        return None if by_itself and not repeated and self._is_run_by_few(vertex) else call
+
+    def _is_called_at_several(self, vertex: int) -> bool:
+        """Whether several lines were seen to call a function."""
+        calls = self.functions[self.psg[vertex].place].calls
+        return len({call[1:] for context, call in calls.items() if context in self.ran}) > 1
 
     def _is_run_by_few(self, vertex: int) -> bool:
         """Whether nobody runs a function but the ranks that hold its excess, wherever it is called: or, where these are

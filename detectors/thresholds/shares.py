@@ -228,6 +228,7 @@ Why: Nothing else can be as much.
 - `culprits`: part of the way from the mean load to the largest, from which a rank is one of the heavy ones; part of
   what the worst has, from which another is as bad
 - `description`: part of a cause that helpers of ranks do, from which it is these that ranks wait for
+- `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
 - `interference`: part of the time without a core that a rank's helpers must have computed more than those of other
   ranks
 - `join_waits`: part of a location's time that a burst must take; part of a burst that must be neither work on a CPU nor

@@ -155,7 +155,7 @@ def test_a_program_that_marks_steps_and_regions_and_the_same_without(tmp_path: P
     assert found["steps"]["count"] == 24
     (slow,) = [entry for entry in found["steps"]["slow"] if entry["step"] == 17]
     assert slow["root"]["function"] == "fetch" and slow["ranks"] == [1]
-    page = report.to_text()
+    page = " ".join(report.to_text().split())
     first = found["findings"][0]
     assert first["root"]["function"] == "fetch" and first["ranks"] == [1]
     if marked:

@@ -189,7 +189,7 @@ def test_steps_that_do_not_follow_each_other_are_not_put_together() -> None:
 
 
 def test_long_records_are_looked_at_from_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured_module, "MOST_ACTIONS", 40)
+    monkeypatch.setattr(measured_module, "ACTIONS_REPLAYED", 40)
     measured = read_rows(rows_of(BY_NAME["1F1B"].program(2, 4), uniform(2), steps=5), ENGINES["ideal"])
     assert measured.steps.tolist() == [3, 4]
 

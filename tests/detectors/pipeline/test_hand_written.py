@@ -314,7 +314,7 @@ def test_a_straggler_a_slow_link_and_late_data_are_told() -> None:
     analysis = analysed(program(latency_ms={(1, 2): 20.0}))
     (told,) = analysis.findings[:1]
     assert (told.kind, told.ranks) == ("pipeline-link", [1, 2])
-    assert told.evidence.latency_s == pytest.approx(0.02, rel=0.05)
+    assert told.evidence.as_dict()["latency_s"] == pytest.approx(0.02, rel=0.05)
     balanced_s = np.diff([shares(analysed(program()))["link"], shares(analysis)["link"]])
     assert balanced_s > 0.05
     analysis = analysed(program(before_ms={0: 150.0}))

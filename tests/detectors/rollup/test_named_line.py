@@ -149,7 +149,15 @@ def test_a_wrapper_that_nobody_else_runs_is_the_cause_itself() -> None:
     def alone(step: int, rank: int) -> dict[str, float]:
         return {"test": 2.0, **({"pause": 40.0} if rank == 2 else {})}
 
-    assert called_once(2).found(alone) == [(31, "pause", [2], None)]
+    assert called_once(2).found(alone) == [(12, "wait", [2], leaf("pause", 31, 1))]  # a loop that waits
+    program = called_once(2)
+    caller = program.function("rest", 40, program.loop, 140)
+    program.work("again", program.function("pause", 30, caller, 42), 31, 32)
+
+    def at_two_lines(step: int, rank: int) -> dict[str, float]:
+        return {"test": 2.0, **({"pause": 30.0, "again": 10.0} if rank == 2 else {})}
+
+    assert program.found(at_two_lines) == [(31, "pause", [2], None)]
 
 
 def test_a_function_that_a_name_may_stand_for_and_that_never_ran_is_no_choice() -> None:
