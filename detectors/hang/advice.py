@@ -12,7 +12,13 @@ if TYPE_CHECKING:
 
 
 def advise(
-    rank: int, operation: str, by_rank: dict[int, OpenCall], circle: list[int], asks: bool, names: ProcessNames
+    rank: int,
+    operation: str,
+    by_rank: dict[int, OpenCall],
+    circle: list[int],
+    asks: bool,
+    names: ProcessNames,
+    for_child: bool = False,
 ) -> str:
     """Return what to do about a hang: a deadlock, different operations, or a rank that is elsewhere."""
     who = names.one(rank)
@@ -28,6 +34,12 @@ def advise(
         if other == operation:
             return f"{who[0].upper()}{who[1:]} is in another {operation}: compare the sizes and types of the tensors."
         return f"Ranks disagree on the next operation: {operation} here, {other} on {who}."
+    if for_child:
+        return (
+            f"{who[0].upper()}{who[1:]} never reached this {operation}: it waits for its own process or thread, which "
+            "does not return from here. If that is a forked process and waits for a lock, a thread may have held the "
+            "lock at the fork: start workers with spawn or forkserver."
+        )
     if asks:
         return f"{who[0].upper()}{who[1:]} never reached this {operation}: it asked for something that did not arrive."
     return f"{who[0].upper()}{who[1:]} never reached this {operation}: check what it was doing, or whether it ended."
