@@ -39,8 +39,13 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (
         replay._replay,
         (
-            *(_i8, _calls, _pairs, _f8, _flags, _i8, _i4, _i8, _f8, _f8, _columns, _columns, _columns, _meetings),
-            *(_columns, _columns, _columns),
+            _of(replay._Run, _i8, _calls, _pairs, _f8, _flags, _i8, _i4, _i8),
+            _of(replay._Changes, _f8, _columns, _columns),
+            _f8,
+            _columns,
+            _meetings,
+            _columns,
+            numba.types.UniTuple(_columns, 2),
         ),
     ),
     (
@@ -79,6 +84,7 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
             _of(intervals._Members, _i8, _i4, _i4, _i4, _f8, _f8),
             _of(intervals._Meetings, _flags, _f8, _f8),
             numba.types.UniTuple(_int, 2),
+            _float,
         ),
     ),
     (intervals._last_before, (_i4, _i4, _f8, _f8)),

@@ -201,6 +201,19 @@ class Loading:
 
 
 @dataclass(frozen=True, slots=True)
+class InputBound(Flat):
+    """Waiting for data on all ranks, in a step of the steady state: the median of the ranks."""
+
+    step_s: float
+    data_s: float
+    """Of these, waiting for data."""
+    predicted_workers: list[int]
+    """Workers of each rank's loader that would make a step shorter."""
+    predicted_step_s: list[float]
+    """What a step takes with them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Compiling:
     """What a rank of the finding compiles, on average; of the others the median."""
 
@@ -209,6 +222,20 @@ class Compiling:
     again: float
     """Of what was compiled before."""
     compilations_others: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Collecting(Flat):
+    """Collections of garbage by a rank of the finding, on average."""
+
+    collections: float
+    """After start-up, of at least 1 ms."""
+    collection_s: float
+    longest_collection_s: float
+    aligned_saving_s: float
+    """Seconds by which the run is shorter with as many collections in the same steps on all ranks."""
+    frozen_saving_s: float
+    """The same without collections of the old generation: a bound for what ``gc.freeze`` saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,9 +520,11 @@ class Evidence:
     in_steps: InSteps | None = None
     over_steps: OverSteps | None = None
     compiling: Compiling | None = None
+    collecting: Collecting | None = None
     servers: Mapping[str, float] | None = None
     """Seconds that a rank waits for each server without a record, the longest first."""
     compiled: CompiledCode | None = None
+    input_bound: InputBound | None = None
     order: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Names of the fields above that are known, in the order in which they became so: that of the report's keys."""
 

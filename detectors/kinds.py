@@ -12,6 +12,7 @@ from dataclasses import dataclass
 OF_WAITING = "of waiting"
 OF_LONGER_WORK = "of extra task time"
 OF_IDLING = "of pipeline idle time"
+OF_DATA = "of waiting for data"
 OF_LOSS = "more than with ideal scaling"
 
 
@@ -71,6 +72,22 @@ KINDS = (
         compares=True,
     ),
     Kind(
+        "input-bound",
+        "all ranks wait for data in their steps, with what more workers of their DataLoaders would save",
+        "All ranks wait for data in every step.",
+        (
+            Claim(
+                "{Ranks} {spends|spend} {seconds:data_s} of an average step of {seconds:step_s} waiting for data",
+                ("data_s", "step_s"),
+            ),
+            Claim("{Ranks} {waits|wait} for data in every step"),
+        ),
+        arrival="waits for data",
+        unit=OF_DATA,
+        mended="with more DataLoader workers",
+        spends=False,
+    ),
+    Kind(
         "slow-worker",
         "a rank of a task pool takes longer per task than the others; `lost_s` is that extra time",
         "Some ranks take longer per task than the others, and do fewer tasks.",
@@ -99,6 +116,25 @@ KINDS = (
         "A background thread or child process of a rank takes its core.",
         (Claim("A background thread or child process of {ranks} computes here and takes {its|their} core"),),
         advice="Make this cheaper, or give it its own core: the rank cannot compute meanwhile.",
+    ),
+    Kind(
+        "garbage-collection",
+        "Python's garbage collector runs on ranks at different times, or longer on some, and the others wait",
+        "Python's garbage collector delays ranks that others wait for.",
+        (
+            Claim(
+                "Python's garbage collector runs on {ranks} {count:collections} times, {seconds:collection_s} in all"
+                "{| on each, at different times}: the other ranks wait each time",
+                ("collections", "collection_s"),
+            ),
+            Claim("Python's garbage collector delays {ranks}, and the others wait"),
+        ),
+        spends=False,
+        advice="Call gc.freeze() after the set-up, so that the collector skips all objects that exist by then. Or call "
+        "gc.disable() once and gc.collect() every N steps, in the same steps on all ranks. Fewer objects in reference "
+        "cycles make each collection shorter.",
+        arrival="collects garbage",
+        mended="if no rank collected while others wait,",
     ),
     Kind(
         "slow-transfer",

@@ -9,15 +9,12 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.paths import reaching_entries
+from scalana.detectors.thresholds.shares import MAJORITY, SLIGHT
+from scalana.graphs.arrays.intervals import common_share, hold, joined
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
-
-SLIGHT = 0.05
-"""Part of a wait from which it counts as one that a finding is about."""
-MOST = 0.5
-"""Part of what a finding speaks of that must be explained already for it to be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +81,6 @@ def weighty(wait_s: FloatArray) -> IntArray:
     return np.sort(order[before_s < (1.0 - SLIGHT) * wait_s.sum()])
 
 
-def joined(windows_s: FloatArray) -> FloatArray:
-    """Windows in order, those that overlap or touch as one ``[windows, 2]``."""
-    if not len(windows_s):
-        return np.zeros((0, 2))
-    ordered = windows_s[np.argsort(windows_s[:, 0], kind="stable")]
-    reached = np.maximum.accumulate(ordered[:, 1])
-    first = np.flatnonzero(np.append(True, ordered[1:, 0] > reached[:-1]))
-    return np.stack((ordered[first, 0], reached[np.append(first[1:], len(ordered)) - 1]), axis=1)
-
-
 def reconciled(outcomes: list[tuple[list[Verdict], list[Extent]]], timeline: Timeline) -> list[Finding]:
     """The findings of detectors, those that know more first, without what one of these has explained before.
 
@@ -106,7 +93,7 @@ def reconciled(outcomes: list[tuple[list[Verdict], list[Extent]]], timeline: Tim
     for verdicts, besides in outcomes:
         for each in verdicts:
             part = covered(each.extent, explained, timeline)
-            if part >= MOST:
+            if part >= MAJORITY:
                 continue
             findings.append(_without_part(each.finding, part) if part > 0.0 else each.finding)
         explained += [each.extent for each in verdicts] + besides
@@ -148,28 +135,13 @@ def covered(extent: Extent, explained: list[Extent], timeline: Timeline) -> floa
 
 def _covered_on_devices(extent: Extent, others: list[Extent]) -> float:
     """Which part of what devices did lies in what others speak of, the mean of the ranks."""
-    parts = []
+    if extent.windows_s is None:
+        return 0.0
+    parts, mine_s = [], extent.windows_s
     for rank in extent.ranks:
         windows = [other.windows_s for other in others if rank in other.ranks and other.windows_s is not None]
-        parts.append(_common_share(extent.windows_s, joined(np.concatenate(windows))) if windows else 0.0)
+        parts.append(common_share(mine_s, joined(np.concatenate(windows))) if windows else 0.0)
     return float(np.mean(parts))
-
-
-def _common_share(windows_s: FloatArray | None, others_s: FloatArray) -> float:
-    """Which part of some windows lies in others; both in order, without overlap."""
-    if windows_s is None or not len(windows_s) or not len(others_s):
-        return 0.0
-    before = np.append(0.0, np.cumsum(others_s[:, 1] - others_s[:, 0]))
-
-    def up_to(moment_s: FloatArray) -> FloatArray:
-        """Seconds of the others up to each moment."""
-        row = np.searchsorted(others_s[:, 0], moment_s, side="right") - 1
-        of_row = np.minimum(moment_s, others_s[row, 1]) - others_s[row, 0]
-        return np.where(row >= 0, before[row] + of_row, 0.0)
-
-    total_s = float((windows_s[:, 1] - windows_s[:, 0]).sum())
-    inside_s = float((up_to(windows_s[:, 1]) - up_to(windows_s[:, 0])).sum())
-    return inside_s / total_s if total_s > 0.0 else 0.0
 
 
 def _rows(extent: Extent, timeline: Timeline) -> tuple[BoolArray, BoolArray]:
@@ -185,8 +157,8 @@ def _rows(extent: Extent, timeline: Timeline) -> tuple[BoolArray, BoolArray]:
     if extent.vertices is not None:
         inside &= np.isin(calls.vertex, extent.vertices)
     if extent.windows_s is not None:
-        work &= _within(_middles_s(timeline)[own.burst], extent.windows_s)
-        inside &= _within((calls.enter_s + calls.exit_s) / 2, extent.windows_s)
+        work &= hold(extent.windows_s, _middles_s(timeline)[own.burst])
+        inside &= hold(extent.windows_s, (calls.enter_s + calls.exit_s) / 2)
     return np.asarray(work), np.asarray(inside)
 
 
@@ -201,11 +173,3 @@ def _middles_s(timeline: Timeline) -> FloatArray:
     begin_s[first[filled]] = locations.start_s[filled]
     begin_s[len(calls) :][filled] = calls.exit_s[calls.first[1:][filled] - 1]
     return (begin_s + end_s) / 2
-
-
-def _within(time_s: FloatArray, windows_s: FloatArray) -> BoolArray:
-    """Which times lie in one of some windows."""
-    if not len(windows_s):
-        return np.zeros(len(time_s), np.bool_)
-    window = np.searchsorted(windows_s[:, 0], time_s, side="right") - 1
-    return np.asarray((window >= 0) & (time_s <= windows_s[np.maximum(window, 0), 1]))

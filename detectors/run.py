@@ -16,18 +16,13 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.reconcile import reconciled
 from scalana.detectors.registry import ANNOTATORS, DETECTORS
+from scalana.detectors.thresholds.differences import SUM_TOLERANCE
+from scalana.detectors.thresholds.shares import CORES_SHARED, SHARE_OF_ITS_OWN
 from scalana.graphs.metrics import add_calls
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.steps.steps import Steps
 from scalana.graphs.timeline import Timeline
-
-CROWDED = 0.05
-"""Part of the recorded time that ranks wait for a core, from which the report says so."""
-TRANSFER = 0.25
-"""Part of the recorded time that calls take by themselves, from which the report says where ranks share cores."""
-SUM_TOLERANCE = 1e-6
-"""Relative error that the sum of all blame may have."""
 
 
 def analyze(
@@ -42,7 +37,7 @@ def analyze(
     outcomes = _outcomes(facts)
     time = split_time(ppg.timeline, facts.waits, ppg.run.ranks, ppg.run.seconds)
     warnings = [*_warnings(ppg), *_unbalanced(facts)]
-    warnings += [] if _core_wait_share(ppg.timeline) > CROWDED else _turns_in_calls(ppg, time)
+    warnings += [] if _core_wait_share(ppg.timeline) > CORES_SHARED else _turns_in_calls(ppg, time)
     stuck_s = sum(outcome.waiting_s for outcome in outcomes)
     time, findings = _with_stuck(stuck_s, time, _findings(outcomes, ppg.timeline))
     ordered = sorted(findings, key=lambda finding: (not kind_of(finding.kind).is_fault, -finding.lost_s))
@@ -116,17 +111,17 @@ def _with_stuck(stuck_s: float, time: TimeSplit, findings: list[Finding]) -> tup
 def _warnings(ppg: PPG) -> list[str]:
     timeline = ppg.timeline
     oversubscribed = _core_wait_share(timeline)
-    if oversubscribed <= CROWDED:
+    if oversubscribed <= CORES_SHARED:
         return []
     shared = _shared_cores(ppg.run)
     where = f": {shared}" if shared else ""
-    return [f"ranks waited for a CPU core in {oversubscribed:.0%} of the time outside communication{where}"]
+    return [f"ranks waited for a CPU core in {100 * oversubscribed:.0f} % of the time outside communication{where}"]
 
 
 def _turns_in_calls(ppg: PPG, time: TimeSplit) -> list[str]:
     """A warning where ranks that hardly compute between calls take turns on the cores inside of these."""
     shared = _shared_cores(ppg.run)
-    if not shared or time.transfer_s <= TRANSFER * time.total_s:
+    if not shared or time.transfer_s <= SHARE_OF_ITS_OWN * time.total_s:
         return []
     return [f"{shared}: part of the time in calls (transfer) is waiting for a core"]
 

@@ -49,6 +49,7 @@ from scalana.graphs.readers.folder.reading import read_records
 from scalana.graphs.readers.processes.rank_selection import RankRecords, choose_records
 from scalana.graphs.run_info import RunInfo, describe_run, rate_hz
 from scalana.graphs.samples.between import active_s
+from scalana.graphs.samples.collected import collector_path, move_collected
 from scalana.graphs.samples.kernels import KernelTime, kernel_time
 from scalana.graphs.samples.last_places import last_places
 from scalana.graphs.spans.host import HostActivity, host_activity
@@ -207,11 +208,13 @@ def build_ppg(
     done = _Progress(progress)
     chosen, data = reader(folder, symbols, done)
     done("placing call paths")
+    collector = collector_path(data)
     no_cpu = without_cpu(data)
     assume_running(data.samples)
     models = read_models(folder, {rank.rank: rank.record.file for rank in chosen.ranks})
     placed = place_paths(data, front_end, models)
     psg, places, placer = placed.psg, placed.places, placed.placer
+    move_collected(data, places, psg, collector)
     done("matching communication")
     data.unanswered = unanswered(data.events, data.open_events)
     servers = server_waits(data)

@@ -20,7 +20,7 @@ import atexit
 import os
 import sys
 
-from scalana.runtime import bookkeeping, hooks, roles, session
+from scalana.runtime import bookkeeping, garbage_collection, hooks, roles, session
 from scalana.runtime.record import launchers, layout
 
 TYPE_CHECKING = False
@@ -268,6 +268,7 @@ def _install_hooks() -> None:
     atexit.register(_at_exit)
     os._exit = _ending_at_once(os._exit)  # type: ignore[assignment]
     os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
+    garbage_collection.watch()
     hooks.install()
 
 

@@ -184,6 +184,7 @@ ROOMS = {
         ("ppg",),
     ),
     "detectors": (
+        ("thresholds",),
         ("evidence", "section_name"),
         ("finding", "kinds", "account"),
         ("delays",),
@@ -192,7 +193,7 @@ ROOMS = {
         ("noise",),
         ("facts", "analysis", "reconcile"),
         ("detector", "annotator"),
-        ("late_ranks", "slow_workers", "hang", "device", "pipeline", "rl", "runs", "annotate"),
+        ("late_ranks", "limits", "slow_workers", "hang", "device", "pipeline", "rl", "runs", "annotate"),
         ("registry", "compile_ahead"),
         ("run",),
     ),

@@ -23,7 +23,6 @@ STILL_MORE_PARAMETERS: tuple[str, ...] = (
     "detectors/pipeline/plans/list_schedule.py: _can_finish",
     "detectors/pipeline/plans/list_schedule.py: _choose",
     "detectors/pipeline/plans/list_schedule.py: _schedule",
-    "detectors/whatif/replay.py: _replay",
     "runtime/record/writer.py: RecordWriter.event",
     "runtime/record/writer.py: RecordWriter.open",
     "runtime/record/writer.py: RecordWriter.span",

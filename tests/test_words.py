@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_documents import BANNED, LEADING_WHO, ROOT, of
+from tests.banned_words import BANNED, LEADING_WHO
+from tests.test_documents import ROOT, of
 
 PRODUCT = ("detectors", "frontend", "graphs", "runtime", "scalana")
 HELP = ROOT / "scalana" / "commands"

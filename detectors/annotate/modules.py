@@ -14,18 +14,14 @@ from scalana.detectors.annotator import Annotated
 from scalana.detectors.evidence import ModuleWorkCompared, OwnOperator
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
-from scalana.detectors.when.module_times import LARGER, MODULES, with_modules
+from scalana.detectors.thresholds.factors import AS_MUCH, LARGER_INPUT
+from scalana.detectors.thresholds.limits import SHOWN_IN_BRIEF
+from scalana.detectors.thresholds.shares import MAJORITY
+from scalana.detectors.when.module_times import MODULES, with_modules
 from scalana.detectors.when.module_work import WAYS, WORK, ModuleWork
 from scalana.detectors.when.reasons import Reason
 from scalana.detectors.when.roofline import ROOFLINE, roofline
 from scalana.graphs.arrays.types import BoolArray, FloatArray
-
-MOST_HERE = 3
-"""Operators that only these ranks run which are named."""
-_EXPLAINS = 0.5
-"""Part of what a module takes longer that must lie between operators to say so."""
-_SLOWER = 0.9
-"""Of the others' speed, below which the same work is slow."""
 
 
 class InModels:
@@ -91,15 +87,15 @@ def _compared(work: ModuleWork, module: int, way: int, here: BoolArray, others: 
     speed = (work_here / seconds_here) / (work_others / seconds_others)
     between_s = values["between_s"][0] - values["between_s"][1]
     different = None
-    if stalled_s >= _EXPLAINS * longer_s:
+    if stalled_s >= MAJORITY * longer_s:
         different = "stalled"
-    elif between_s >= _EXPLAINS * longer_s:
+    elif between_s >= MAJORITY * longer_s:
         different = "between"
-    elif values["operators"][0] >= LARGER * values["operators"][1]:
+    elif values["operators"][0] >= LARGER_INPUT * values["operators"][1]:
         different = Reason.NUMBER.name.lower()
-    elif work_here >= LARGER * work_others:
+    elif work_here >= LARGER_INPUT * work_others:
         different = Reason.INPUTS.name.lower()
-    elif speed <= _SLOWER:
+    elif speed <= AS_MUCH:
         different = Reason.TIME.name.lower()
     return replace(compared, speed=speed, different=different)
 
@@ -119,4 +115,4 @@ def _only_here(work: ModuleWork, module: int, way: int, here: BoolArray, others:
         for kind in work.operators_of(inside, (way,), rank)
     }
     rows = [OwnOperator(name, calls, seconds) for name, (calls, seconds) in mine.items() if name not in theirs]
-    return sorted(rows, key=lambda row: -row.seconds)[:MOST_HERE]
+    return sorted(rows, key=lambda row: -row.seconds)[:SHOWN_IN_BRIEF]

@@ -8,10 +8,8 @@ from dataclasses import replace
 from scalana.detectors.annotator import Annotated
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
+from scalana.detectors.thresholds.limits import SHOWN_OPERATORS
 from scalana.graphs.structure.psg import PSG, VertexKind
-
-MOST_OPERATORS = 4
-"""Operators that are named for a finding."""
 
 
 class CallingOperators:
@@ -44,4 +42,4 @@ def operators_at(psg: PSG, file: str, first: int, last: int) -> str:
     for one in psg.vertices:
         if one.kind is VertexKind.OP and one.place.file == file and first <= one.place.line <= max(first, last):
             names.update(dict.fromkeys(one.place.name.split(", ")))
-    return ", ".join(list(names)[:MOST_OPERATORS]) + (", ..." if len(names) > MOST_OPERATORS else "")
+    return ", ".join(list(names)[:SHOWN_OPERATORS]) + (", ..." if len(names) > SHOWN_OPERATORS else "")

@@ -14,17 +14,14 @@ from scalana.detectors.evidence import InSteps, LostByPhase
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.paths import reaching_entries
+from scalana.detectors.thresholds.limits import NAMED
+from scalana.detectors.thresholds.shares import NEARLY_ALL
 from scalana.detectors.when.slow_steps import SLOW_STEPS, slow_steps
 from scalana.detectors.when.steady import STEADY
 from scalana.detectors.when.step_costs import CostByStep
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.steps.steps import Steps
-
-FEW = 5
-"""Steps that are named one by one, if nearly all is lost in them."""
-NEARLY_ALL = 0.9
-"""Part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all."""
 
 
 class InWhichSteps:
@@ -105,5 +102,5 @@ def _in_steps(lost_s: FloatArray, number: IntArray) -> InSteps:
     order = np.argsort(-lost_s, kind="stable")
     reached = np.cumsum(lost_s[order])
     needed = int(np.searchsorted(reached, NEARLY_ALL * reached[-1])) + 1
-    few = needed <= FEW and needed < NEARLY_ALL * len(lost_s)
+    few = needed <= NAMED and needed < NEARLY_ALL * len(lost_s)
     return InSteps(needed, len(lost_s), sorted(number[order[:needed]].tolist()) if few else None)

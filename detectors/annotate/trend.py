@@ -12,12 +12,10 @@ from scalana.detectors.annotator import Annotated
 from scalana.detectors.evidence import OverSteps
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding, Series
+from scalana.detectors.thresholds.limits import DRAWN
 from scalana.detectors.when.cost_trend import Shape, Trend, means, trend_of
 from scalana.detectors.when.step_costs import CostByStep
 from scalana.graphs.arrays.types import FloatArray
-
-DRAWN = 120
-"""Numbers at most that show what a finding cost over the steps."""
 
 
 class TrendOfSeries:

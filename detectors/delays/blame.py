@@ -6,12 +6,13 @@ of the culprit are handed on to whoever caused those. Compare delay costs in Bö
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scalana.detectors.delays.classes import Compared, Groups, group_waits
 from scalana.detectors.delays.contexts import ALONE
+from scalana.detectors.delays.delay_costs import Shares, propagate
 from scalana.detectors.delays.forks import carried_in
 from scalana.detectors.delays.join_waits import work_by_target
 from scalana.detectors.delays.splitting import GroupColumns, Rules, RunColumns, SameWork, SumColumns, split_comparisons
@@ -19,6 +20,7 @@ from scalana.detectors.delays.summing import InCalls, sum_intervals
 from scalana.detectors.delays.sync_intervals import SyncIntervals, find_sync_intervals
 from scalana.detectors.delays.targets import Numbering
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.detectors.thresholds.shares import EXPLAINED
 from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.hashing import distinct
 from scalana.graphs.arrays.segments import weighted_count
@@ -26,25 +28,6 @@ from scalana.graphs.arrays.shards import each, portions_of
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import own_first
 from scalana.graphs.timeline import Timeline
-
-EXPLAINED = 0.8
-"""Share of a wait that the excess must explain, before it is taken for the whole cause."""
-LARGEST_FLOW_STEPS = 10_000
-"""Hops after which what is still handed on (a circle of waits) is left unresolved."""
-
-
-@dataclass(slots=True)
-class Shares:
-    """How each wait group is split. Per group the shares of both tables add up to 1."""
-
-    group: IntArray
-    target: IntArray
-    """Where the culprit's work made the wait; see :class:`Numbering` ``[rows]``."""
-    share: FloatArray
-    handed_from: IntArray
-    handed_to: IntArray
-    """Wait groups of the culprit to which a share is handed on ``[hand-overs]``."""
-    handed_share: FloatArray
 
 
 @dataclass(slots=True)
@@ -70,6 +53,12 @@ class BlameTable:
     work: IntArray
     """Which activities are the same work in several contexts (see :mod:`~scalana.detectors.delays.contexts`)
     ``[activities]``."""
+
+    def of_excess(self, location: IntArray, activity: IntArray, seconds: FloatArray) -> BlameTable:
+        """The same waits, with own work in place of what caused them: activities of locations, and how much more than
+        usual they took, each ``[entries]``. What it makes of :attr:`share_entry` has no meaning."""
+        order = np.argsort(-seconds, kind="stable")
+        return replace(self, location=location[order], target=activity[order], seconds=seconds[order])
 
 
 def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -> BlameTable:
@@ -111,24 +100,6 @@ def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -
         row_of_burst=row_of_burst,
         work=work,
     )
-
-
-def propagate(wait_s: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArray]:
-    """Hand the waits on until they rest.
-
-    Returns the seconds that passed through each group, and those that were still under way when it was stopped.
-    """
-    count = len(wait_s)
-    flow = wait_s.copy()
-    moving = wait_s.copy()
-    enough = 1e-12 * max(float(wait_s.sum()), 1e-300)
-    for _ in range(LARGEST_FLOW_STEPS):
-        moving = weighted_count(shares.handed_to, moving[shares.handed_from] * shares.handed_share, count)
-        if moving.sum() <= enough:
-            return flow, np.zeros(count)
-        flow += moving
-    flow -= moving
-    return flow, moving
 
 
 def split(

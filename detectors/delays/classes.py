@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.delays.sync_intervals import SyncIntervals
+from scalana.detectors.thresholds.limits import POOLED_WAITERS, SAMPLED_WAITERS
 from scalana.graphs.arrays.columns import wide
 from scalana.graphs.arrays.hashing import number_columns, ordered
 from scalana.graphs.arrays.segments import quantile_by_key, weighted_count
@@ -23,11 +24,6 @@ from scalana.graphs.arrays.shards import each, portions_of
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import MESSAGES
-
-POOLED = 48
-"""Waiters of one comparison above which they are one group."""
-SAMPLED = 24
-"""Of so many waiters, and as many members that did not wait, those whose stretches are looked at."""
 
 
 @dataclass(slots=True)
@@ -147,7 +143,7 @@ def _receiver(place: IntArray, timeline: Timeline, intervals: SyncIntervals) -> 
     receiver = np.full(len(place), -1, dtype=np.int64)
     receiver[message] = timeline.calls.location[intervals.call[intervals.first[:-1][message]]]
     _, one = number_columns(place, receiver)
-    few = np.bincount(place[one]) <= POOLED
+    few = np.bincount(place[one]) <= POOLED_WAITERS
     return np.where(few[place], receiver, -1)
 
 
@@ -223,10 +219,10 @@ def _every_so_many(comparison: IntArray, waits: npt.NDArray[np.bool_]) -> tuple[
     waiters = np.add.reduceat(waits, starts, dtype=np.int64)
     others = np.add.reduceat(~waits, starts, dtype=np.int64)
     for alike, count in ((waits, waiters), (~waits, others)):
-        stride = np.where(count > POOLED, -(-count // SAMPLED), 1)
+        stride = np.where(count > POOLED_WAITERS, -(-count // SAMPLED_WAITERS), 1)
         before: IntArray = np.cumsum(alike) - alike
         chosen |= alike & ((before - before[starts][comparison]) % stride[comparison] == 0)
-    return chosen, np.where(waiters > POOLED, waiters, 0)
+    return chosen, np.where(waiters > POOLED_WAITERS, waiters, 0)
 
 
 def _size_classes(place: IntArray, intervals: SyncIntervals) -> IntArray:

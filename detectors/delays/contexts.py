@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from scalana.detectors.thresholds.shares import NEXT_TO_NOTHING
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import IntArray
@@ -17,8 +18,6 @@ from scalana.graphs.timeline import Timeline
 
 ALONE = -1
 """What is done in one context only."""
-NEXT_TO_NOTHING = 0.02
-"""Part of what ranks do of a work in some contexts, up to which they do next to nothing of it in another one."""
 
 
 def same_work(timeline: Timeline, psg: PSG) -> IntArray:

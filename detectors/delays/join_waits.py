@@ -11,21 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.thresholds.shares import EXPLAINED, MAJORITY, MINOR
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline
-
-MOST = 0.5
-"""Part of a location's time that a burst must take."""
-AT_REST = 0.5
-"""Part of a burst that must be neither work on a CPU nor waiting for one, or for a helper that makes no calls: the end
-of it, as a thread may compute before it waits for another one."""
-RESTING = 0.8
-"""Part of what a thread does at a place that must be so for it to rest there."""
-SOON = 0.1
-"""Part of a burst within which it must end when the other thread is done."""
 
 
 @dataclass(slots=True)
@@ -56,7 +47,7 @@ def join_waits(timeline: Timeline) -> JoinWaits:
     length_s, rest_s = (weighted_count(own.burst, seconds, bursts) for seconds in (own.seconds, at_rest))
     location = burst_locations(timeline)
     span_s = (locations.end_s - locations.start_s)[location]
-    wanted = (length_s >= MOST * span_s) & (rest_s >= AT_REST * length_s) & several[locations.rank[location]]
+    wanted = (length_s >= MAJORITY * span_s) & (rest_s >= MAJORITY * length_s) & several[locations.rank[location]]
     found: list[tuple[int, float, int]] = []
     for burst in np.flatnonzero(wanted & (length_s > 0.0)).tolist():
         here = int(location[burst])
@@ -65,7 +56,7 @@ def join_waits(timeline: Timeline) -> JoinWaits:
         for other in np.flatnonzero(locations.rank == locations.rank[here]).tolist():
             ends = calls.exit_s[calls.first[other] : calls.first[other + 1]]
             before = int(np.searchsorted(ends, until_s, side="right")) - 1
-            if other != here and before >= 0 and ends[before] >= until_s - SOON * length:
+            if other != here and before >= 0 and ends[before] >= until_s - MINOR * length:
                 call = int(calls.first[other]) + before
                 last = call if last < 0 or calls.exit_s[call] > calls.exit_s[last] else last
         if last >= 0:
@@ -123,7 +114,7 @@ def work_by_target(
     size, done = np.diff(row_of_burst), 0
     for burst, last in zip(joined.burst.tolist(), joined.call.tolist(), strict=True):
         rows = np.arange(row_of_burst[burst], row_of_burst[burst + 1])
-        rests = own.cpu_s[rows] + own.core_wait_s[rows] <= (1.0 - RESTING) * own.seconds[rows]
+        rests = own.cpu_s[rows] + own.core_wait_s[rows] <= (1.0 - EXPLAINED) * own.seconds[rows]
         other, begin_s = int(calls.location[last]), _begin_s(burst, timeline)
         first = int(calls.first[other])
         first += int(np.searchsorted(calls.enter_s[first : last + 1], begin_s))

@@ -10,28 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.delays.wait_states import WaitStates, last_arrivals_s, waits_table
+from scalana.detectors.thresholds.limits import SEARCHED_BACK, SEARCHED_BEHIND
+from scalana.detectors.thresholds.seconds import AT_ONCE_S
+from scalana.detectors.thresholds.shares import MAJORITY, SUBSTANTIAL
 from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.hashing import ordered
 from scalana.graphs.arrays.shards import each, portions_of, rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import ROW, Timeline
 from scalana.runtime.operations import MESSAGES, Waits
-
-SEARCH_LIMIT = 100_000
-"""Calls walked back in search of a common operation, before the start of the record is taken for it."""
-SEARCH_FURTHER = 256
-"""Calls walked back behind a common operation that they did not leave together, in search of one that they did."""
-
-EARLY_S = 1e-4
-"""A member that leaves an operation so much before another one comes to it did not wait for that one: clocks may differ
-by less."""
-TOGETHER = 0.5
-"""Part of the longest wait for a culprit by which it and a member may leave an operation apart, to be compared from
-there on: a greater difference at the beginning would explain most of the wait."""
-LATE_BEFORE = 0.2
-"""The same for a culprit that came to a collective for all later, and was not waited for there: one that hands over a
-bucket of gradients on the way. It is as late because of what it did before, and what it did since explains no more than
-the rest of the wait."""
 
 
 @dataclass(slots=True)
@@ -96,7 +83,7 @@ def find_sync_intervals(timeline: Timeline, waits: WaitStates) -> SyncIntervals:
     member_enter_s = calls.enter_s[instances.members]
     waited = _waited(timeline, waits, waiting, done)
     apart = _apart(timeline, done, member_enter_s)
-    late_before = np.where(_waits_of(instances.operation) == Waits.ALL, LATE_BEFORE, TOGETHER)
+    late_before = np.where(_waits_of(instances.operation) == Waits.ALL, SUBSTANTIAL, MAJORITY)
     instance, culprit = waits.instance[waiting[first_wait[:-1]]], waits.culprit[waiting[first_wait[:-1]]]
     most = np.diff(first_wait) + np.diff(instances.first)[instance]
     first_row = np.concatenate(([0], np.cumsum(most)))
@@ -129,12 +116,12 @@ def find_sync_intervals(timeline: Timeline, waits: WaitStates) -> SyncIntervals:
     )
     members = _Members(instances.first, instances.members, member_location, left, early_s, member_enter_s)
     meetings = _Meetings(apart, late_before, all_s)
-    search = (SEARCH_LIMIT, SEARCH_FURTHER)
+    search = (SEARCHED_BACK, SEARCHED_BEHIND)
 
     def find(at: slice) -> SyncIntervals:
         first, call, wait_s = participants(at)
         rows = _Rows(first, call, wait_s, culprit[at], instance[at])
-        since_call, since_culprit, met_s = _common_operations(rows, of_calls, members, meetings, search)
+        since_call, since_culprit, met_s = _common_operations(rows, of_calls, members, meetings, search, MAJORITY)
         begins = _sort_by_meeting(first, since_culprit, (call, wait_s, since_call, met_s))
         event = at.start + np.searchsorted(first, begins[:-1], side="right") - 1
         return SyncIntervals(
@@ -217,21 +204,23 @@ def _apart(timeline: Timeline, done: IntArray, member_enter_s: FloatArray) -> np
     instances = timeline.instances
     apart = np.asarray(_waits_of(instances.operation) != Waits.ALL)
     each(
-        lambda at: _mark_early(timeline.calls.exit_s, done, member_enter_s, instances.first, at.start, at.stop, apart),
+        lambda at: _mark_early(
+            timeline.calls.exit_s, done, member_enter_s, instances.first, (at.start, at.stop), AT_ONCE_S, apart
+        ),
         portions_of(instances.first),
     )
     return apart
 
 
 @numba.njit(cache=True, nogil=True)
-def _mark_early(exit_s, done, enter_s, first, low, high, apart):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Mark those of the instances from ``low`` to ``high`` that a member left before another one came."""
-    for instance in range(low, high):
+def _mark_early(exit_s, done, enter_s, first, portion, at_once_s, apart):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Mark those of a portion of the instances that a member left before another one came."""
+    for instance in range(portion[0], portion[1]):
         first_out_s, last_in_s = np.inf, -np.inf
         for entry in range(first[instance], first[instance + 1]):
             first_out_s = min(first_out_s, exit_s[done[entry]])
             last_in_s = max(last_in_s, enter_s[entry])
-        if first_out_s < last_in_s - EARLY_S:
+        if first_out_s < last_in_s - at_once_s:
             apart[instance] = True
 
 
@@ -360,13 +349,13 @@ class _Meetings(NamedTuple):
 
     apart: npt.NDArray[np.bool_]
     late_before: FloatArray
-    """:data:`LATE_BEFORE` or :data:`TOGETHER`."""
+    """:data:`SUBSTANTIAL` or :data:`MAJORITY`."""
     all_s: FloatArray
     """When the last member came."""
 
 
 @numba.njit(cache=True, nogil=True)
-def _common_operations(rows, calls, members, meetings, search):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _common_operations(rows, calls, members, meetings, search, majority):  # type: ignore[no-untyped-def]  # pragma: no cover
     """For each row of each event, walk the culprit's calls back to the last instance that both locations have left.
 
     Returns the calls with which each left it, and when both were there (see :attr:`SyncIntervals.met_s`).
@@ -413,7 +402,7 @@ def _common_operations(rows, calls, members, meetings, search):  # type: ignore[
                 later_s = exit_s[left[own]] - exit_s[left[entry]]
                 together = (
                     not apart[other]
-                    or -TOGETHER * longest_s[event] <= later_s <= late_before[other] * longest_s[event]
+                    or -majority * longest_s[event] <= later_s <= late_before[other] * longest_s[event]
                     or (later_s > 0.0 and min(exit_s[left[entry]], exit_s[left[own]]) >= both_s)
                     or wait_s[row] <= 0.0
                 )

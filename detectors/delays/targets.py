@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+
+from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.timeline import Timeline
 
 
@@ -55,6 +58,12 @@ class Numbering:
     def wait(self) -> int:
         """First number of the wait groups."""
         return self.carried_in + 1
+
+    def activity_mask(self, targets: IntArray) -> BoolArray:
+        """Which activities are among some targets ``[activities]``."""
+        mask = np.zeros(self.activities, dtype=bool)
+        mask[targets[targets < self.activities]] = True
+        return mask
 
     def describe(self, target: int) -> tuple[TargetKind, int]:
         """Return the kind of a target and its row: an activity, a vertex, -1, or a wait group."""

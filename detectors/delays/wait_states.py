@@ -14,15 +14,13 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.arrays.shards import chunks, each, portions_of, rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations, idle_takes
 from scalana.graphs.timeline import ROW, Calls, Timeline
 from scalana.runtime.operations import BY_CODE, BY_NAME, GIVING, Waits
-
-AT_ONCE = 0.5
-"""Part of its stay within which a member must leave once another has come, to have waited for it."""
 
 
 @dataclass(slots=True)
@@ -253,7 +251,7 @@ def _let_go(timeline: Timeline, rule: IntArray, on: IntArray) -> None:
     submitted_s = np.full(len(calls), -np.inf)
     np.maximum.at(submitted_s, call, calls.enter_s[on[pair]])
     since_s, until_s = submitted_s - calls.enter_s, calls.exit_s - submitted_s
-    at_once = (since_s > 0.0) & (until_s <= AT_ONCE * since_s)
+    at_once = (since_s > 0.0) & (until_s <= MAJORITY * since_s)
     rule[pair[~at_once[call]]] = Rule.NONE
     call = np.unique(call[at_once[call]])
     size = calls.wait_first[call + 1] - calls.wait_first[call]
@@ -343,7 +341,7 @@ def _stays_for_others(
     known = np.nonzero(rule[rows] == Rule.ONE)[0]
     since[known] = np.maximum(since[known], calls.enter_s[on[rows[known]]])
     result = np.zeros(len(call), dtype=bool)
-    result[rows] = (enter > since) & (calls.exit_s[call[rows]] - enter <= AT_ONCE * (enter - since))
+    result[rows] = (enter > since) & (calls.exit_s[call[rows]] - enter <= MAJORITY * (enter - since))
     return result
 
 

@@ -12,23 +12,17 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from scalana.detectors.delays.delay_costs import IntervalDelays, Shares, excess, follow_back, propagate
 from scalana.detectors.device.lanes import Device, Devices
-from scalana.detectors.device.stretches import Stretches
 from scalana.detectors.device.waits import Meeting, Member
+from scalana.detectors.thresholds.seconds import SAME_TIME_S
+from scalana.detectors.thresholds.shares import EXPLAINED
 from scalana.graphs.timeline import Timeline
-
-_MOSTLY = 0.8
-"""Part of a gap that what the host did more must make up to be all of its cause."""
-_FURTHEST = 200
-"""So many operations back the lateness of a host is followed."""
-_LITTLE = 0.01
-"""A part of a gap that is smaller is not followed further."""
-_NOTICED_S = 1e-6
-"""Less than a rank is later is no lateness: the resolution of many traces."""
 
 
 class Why(enum.Enum):
@@ -58,8 +52,10 @@ class Did:
 
 
 _NOTHING = Did(-1, 0.0, 0.0)
-Part = tuple[Cause | int, float, Did]
-"""A cause, or the operation that was waited in; how much of a lateness it is; and what was done of it."""
+Blamed = tuple[Cause | int, Did]
+"""A cause, or the operation that was waited in; and what was done of it."""
+Pair = tuple[Member, Member]
+"""The parts that the late rank and another have in an operation."""
 
 
 @dataclass(slots=True)
@@ -93,7 +89,6 @@ class Profile:
     waits: dict[int, float]
     """Seconds in other operations, by instance, that no work hid."""
     gap_s: float
-    length_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,35 +113,40 @@ class Backtracking:
 
     def run(self) -> Costs:
         """Split all waiting."""
-        weight = self.devices.weight
-        charge = {instance: meeting.exposed_s * weight[instance] for instance, meeting in self.meetings.items()}
         order = sorted(self.meetings.values(), key=lambda meeting: -meeting.awaited.start_s)
-        for meeting in order:
-            lost_s = charge[meeting.instance]
-            if lost_s > 0.0:
-                self._split(meeting, lost_s, charge)
+        number: dict[Cause | int, int] = {meeting.instance: row for row, meeting in enumerate(order)}
+        lost_s = np.array([meeting.exposed_s * self.devices.weight[meeting.instance] for meeting in order])
+        charged = lost_s > 0.0
+        kept: list[tuple[int, float, Cause, Did]] = []
+        handed: list[tuple[int, int, float]] = []
+        for row, meeting in enumerate(order):
+            for (cause, did), share in self._split(meeting) if charged[row] else ():
+                to = number.get(cause, -1)
+                if to > row:
+                    handed.append((row, to, share))
+                    charged[to] = True
+                else:
+                    kept.append((row, share, _unknown(meeting.awaited) if isinstance(cause, int) else cause, did))
+        shares = Shares.of(((row, target, share) for target, (row, share, *_) in enumerate(kept)), handed)
+        flow_s = propagate(lost_s, shares)[0].tolist()
+        for row, share, cause, did in kept:
+            self.costs.add(cause, order[row].instance, flow_s[row], share, did)
         return self.costs
 
-    def _split(self, meeting: Meeting, lost_s: float, charge: dict[int, float]) -> None:
-        awaited = meeting.awaited
+    def _split(self, meeting: Meeting) -> Iterator[tuple[Blamed, float]]:
+        """What made ranks wait in an operation, with shares that add up to 1."""
         waited_s = sum(seconds for _, seconds, _ in meeting.waiting)
         for member, seconds, exposed in meeting.waiting:
             # What is handed on from later operations is split as this one's own waiting is.
             part = exposed / meeting.exposed_s if meeting.exposed_s > 0.0 else seconds / waited_s
-            if seconds < _NOTICED_S or part <= 0.0:
+            if seconds < SAME_TIME_S or part <= 0.0:
                 continue
-            parts = self._parts(awaited, member)
-            whole = sum(size for _, size, _ in parts)
-            for cause, size, did in parts:
-                share = size / whole
-                if isinstance(cause, int):
-                    if cause in charge:
-                        charge[cause] += lost_s * part * share
-                        continue
-                    cause = (Why.UNKNOWN, awaited.rank, -1)
-                self.costs.add(cause, meeting.instance, lost_s, part * share, did)
+            parts, _ = follow_back((meeting.awaited, member), self._delays, _skew)
+            parts = parts or [((_unknown(meeting.awaited), _NOTHING), 1.0)]
+            whole = sum(size for _, size in parts)
+            yield from ((blamed, part * size / whole) for blamed, size in parts)
 
-    def _last_common(self, awaited: Member, other: Member) -> tuple[Member, Member] | None:
+    def _last_common(self, awaited: Member, other: Member) -> Pair | None:
         """The parts of two ranks in the last operation that both left before."""
         instances = self.devices.of_rank[awaited.rank].communication.instance
         since_s = self._begin_s(awaited)
@@ -178,7 +178,7 @@ class Backtracking:
             hidden = device.work.covered_s(np.array([low, high]))
             waits[int(talk.instance[number])] += max((high - low) - float(hidden[1] - hidden[0]), 0.0)
         gap_s = max(end - begin - float(seconds.sum()) - sum(waits.values()), 0.0)
-        return Profile(_summed(what, seconds), waits, gap_s, end - begin)
+        return Profile(_summed(what, seconds), waits, gap_s)
 
     def _host(self, member: Member, before: Member | None) -> HostProfile:
         """What a host did from when it launched one operation until it launched the next."""
@@ -196,8 +196,10 @@ class Backtracking:
                 did[kind] += length
             # A call that waits for the device does so while that is busy; the rest of it is the host's own.
             kinds, all_s = stretches.within(begin, end)
-            _, idle_s = stretches.within(begin, end, device.busy)
             waits = self.devices.blocking[kinds]
+            if not waits.any():
+                continue
+            _, idle_s = stretches.within(begin, end, device.busy)
             for kind, length, own in zip(kinds[waits].tolist(), all_s[waits], idle_s[waits], strict=True):
                 did[kind] += float(own)
                 blocked[kind] += float(length - own)
@@ -207,97 +209,46 @@ class Backtracking:
         call = int(device.communication.call[member.number])
         return float(self.timeline.calls.enter_s[call]) if call >= 0 else member.start_s
 
-    def _parts(self, awaited: Member, other: Member) -> list[Part]:
-        """What made a rank come later to an operation than another, each with a size; the sizes are no seconds.
+    def _delays(self, end: Pair) -> IntervalDelays[Blamed, Pair]:
+        """What made a rank come later to an operation than another, since the last one that both came to."""
+        mine, theirs = end
+        before = self._last_common(mine, theirs)
+        here, there = (self._profile(*one) for one in zip(end, before or (None, None), strict=True))
+        delays = _more(Why.KERNELS, mine, here.work, there.work)
+        delays += [((instance, _NOTHING), seconds) for instance, seconds in excess(here.waits, there.waits).items()]
+        if here.gap_s > there.gap_s:
+            delays += self._gap(mine, theirs, here.gap_s - there.gap_s)
+        if before is None:
+            return IntervalDelays(delays, self._begin_s(mine) - self._begin_s(theirs), None)
+        waited_s = sum(excess(there.waits, here.waits).values())
+        return IntervalDelays(delays, before[0].start_s - before[1].start_s - waited_s, before)
 
-        A device that is late stays late until the other one has nothing to do but wait for it. What it did more, it
-        may have done before operations that both have come to since.
-        """
-        found: list[Part] = []
-        left, mine, theirs = 1.0, awaited, other
-        for _ in range(_FURTHEST):
-            before = self._last_common(mine, theirs)
-            here = self._profile(mine, None if before is None else before[0])
-            there = self._profile(theirs, None if before is None else before[1])
-            more: list[Part] = []
-            for what, seconds in here.work.items():
-                usual = there.work.get(what, 0.0)
-                if seconds > usual:
-                    cause = Why.KERNELS, mine.rank, what
-                    more.append((cause, seconds - usual, Did(mine.number, seconds, usual)))
-            for instance, seconds in here.waits.items():
-                if seconds > there.waits.get(instance, 0.0):
-                    more.append((instance, seconds - there.waits.get(instance, 0.0), _NOTHING))
-            if here.gap_s > there.gap_s:
-                more += self._gap(mine, theirs, here.gap_s - there.gap_s, before)
-            if before is None:
-                carried_s = self._begin_s(mine) - self._begin_s(theirs)
-            else:
-                carried_s = before[0].start_s - before[1].start_s
-                for instance, seconds in there.waits.items():
-                    carried_s -= max(seconds - here.waits.get(instance, 0.0), 0.0)
-            carried_s = max(carried_s, 0.0)
-            whole = carried_s + sum(size for _, size, _ in more)
-            if whole <= 0.0:
-                break
-            found += [(cause, left * size / whole, did) for cause, size, did in more]
-            left *= carried_s / whole
-            if before is None:
-                found.append(((Why.SKEW, mine.rank, -1), left, _NOTHING))
-                left = 0.0
-            if left < _LITTLE or before is None:
-                break
-            mine, theirs = before
-        return found or [((Why.UNKNOWN, awaited.rank, -1), 1.0, _NOTHING)]
+    def _gap(self, mine: Member, theirs: Member, gap_s: float) -> list[tuple[Blamed, float]]:
+        """What made the host of a rank launch later than that of another, of which a gap of so many seconds is made
+        up."""
+        known = min(1.0, max(self._host_late_s(mine, theirs), 0.0) / gap_s)
+        known = 1.0 if known > EXPLAINED else known
+        found, left = follow_back((mine, theirs), self._host_delays, _skew, known)
+        if 1.0 - known + left > 0.0:
+            found.append(((_unknown(mine), _NOTHING), 1.0 - known + left))
+        return [(blamed, gap_s * part) for blamed, part in found]
 
-    def _gap(self, awaited: Member, other: Member, gap_s: float, before: tuple[Member, Member] | None) -> list[Part]:
-        """What made the host of a rank launch later than that of another, of which a gap of so many seconds is made up.
-
-        A host that is late stays late until the others' hosts wait for their devices: what it did more, it may have
-        done before operations that both have left since.
-        """
-        late_s = self._host_late_s(awaited, other)
-        known = min(1.0, max(late_s, 0.0) / gap_s)
-        known = 1.0 if known > _MOSTLY else known
-        found: list[Part] = []
-        left, mine, theirs = known, awaited, other
-        for _ in range(_FURTHEST):
-            if left < _LITTLE:
-                break
-            here = self._host(mine, None if before is None else before[0])
-            there = self._host(theirs, None if before is None else before[1])
-            worked, longer_s = _excess(here.did, there.did)
-            blocked, waited_s = _excess(here.blocked, there.blocked)
-            if before is None:
-                carried_s = self._begin_s(mine) - self._begin_s(theirs)
-            else:
-                carried_s = self._host_late_s(*before)
-            carried_s = max(carried_s + min(waited_s, 0.0), 0.0)
-            own = [
-                (more, whole, length / sum(more.values()))
-                for more, whole, length in ((worked, here.did, longer_s), (blocked, here.blocked, waited_s))
-                if length > 0.0
-            ]
-            all_s = carried_s + sum(max(length, 0.0) for length in (longer_s, waited_s))
-            if all_s <= 0.0:
-                break
-            for more, whole, scale in own:
-                usual = there.did if whole is here.did else there.blocked
-                for what, excess in more.items():
-                    part = left * excess * scale / all_s
-                    did = Did(mine.number, whole[what], usual.get(what, 0.0))
-                    found.append(((Why.GAP, mine.rank, what), gap_s * part, did))
-            left *= carried_s / all_s
-            if before is None:
-                found.append(((Why.SKEW, mine.rank, -1), gap_s * left, _NOTHING))
-                left = 0.0
-            else:
-                mine, theirs = before
-                before = self._last_common(mine, theirs)
-        unknown_s = gap_s * (1.0 - known + left)
-        if unknown_s > 0.0:
-            found.append(((Why.UNKNOWN, awaited.rank, -1), unknown_s, _NOTHING))
-        return found
+    def _host_delays(self, end: Pair) -> IntervalDelays[Blamed, Pair]:
+        """What made a host launch an operation later than another, since it launched the last common one."""
+        mine, theirs = end
+        before = self._last_common(mine, theirs)
+        here, there = (self._host(*one) for one in zip(end, before or (None, None), strict=True))
+        delays: list[tuple[Blamed, float]] = []
+        for did, usual in ((here.did, there.did), (here.blocked, there.blocked)):
+            longer_s = sum(did.values()) - sum(usual.values())
+            if longer_s > 0.0:
+                more = _more(Why.GAP, mine, did, usual)
+                scale = longer_s / sum(seconds for _, seconds in more)
+                delays += [(blamed, seconds * scale) for blamed, seconds in more]
+        late_s = self._begin_s(mine) - self._begin_s(theirs) if before is None else self._host_late_s(*before)
+        # By what the other host waited longer for its device, this one has caught up.
+        waited_s = sum(there.blocked.values()) - sum(here.blocked.values())
+        return IntervalDelays(delays, late_s - max(waited_s, 0.0), before)
 
     def _begin_s(self, member: Member) -> float:
         return self.devices.of_rank[member.rank].begin_s(member.start_s)
@@ -308,23 +259,23 @@ class Backtracking:
         return self._launched_s(devices[mine.rank], mine) - self._launched_s(devices[theirs.rank], theirs)
 
 
-def _excess(here: dict[int, float], there: dict[int, float]) -> tuple[dict[int, float], float]:
-    """What one rank did more of than another, and by how much it did more in all."""
-    more = {what: seconds - there.get(what, 0.0) for what, seconds in here.items()}
-    return {what: s for what, s in more.items() if s > 0.0}, sum(here.values()) - sum(there.values())
+def _more(why: Why, mine: Member, did: dict[int, float], usual: dict[int, float]) -> list[tuple[Blamed, float]]:
+    """What a rank did more of than another before it came to an operation."""
+    return [
+        (((why, mine.rank, what), Did(mine.number, did[what], usual.get(what, 0.0))), seconds)
+        for what, seconds in excess(did, usual).items()
+    ]
+
+
+def _skew(end: Pair) -> Blamed:
+    return (Why.SKEW, end[0].rank, -1), _NOTHING
+
+
+def _unknown(mine: Member) -> Cause:
+    return Why.UNKNOWN, mine.rank, -1
 
 
 def _summed(what: np.ndarray, seconds: np.ndarray) -> dict[int, float]:
     kinds, inverse = np.unique(what, return_inverse=True)
     sums = np.bincount(inverse, seconds, len(kinds))
     return dict(zip(kinds.tolist(), sums.tolist(), strict=True))
-
-
-def gaps_within(work: Stretches, begin_s: float, end_s: float) -> np.ndarray:
-    """Lengths of the gaps between the stretches from one time to another, in seconds."""
-    low = int(np.searchsorted(work.end_s, begin_s))
-    high = int(np.searchsorted(work.start_s, end_s))
-    begins = np.concatenate(([begin_s], work.end_s[low:high]))
-    ends = np.concatenate((work.start_s[low:high], [end_s]))
-    lengths = np.asarray(ends - begins)
-    return lengths[lengths > 0.0]

@@ -12,7 +12,8 @@ from scalana.detectors.device.waits import meetings_of, members_of
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.reconcile import Extent, Verdict, joined
+from scalana.detectors.reconcile import Extent, Verdict
+from scalana.graphs.arrays.intervals import joined
 from scalana.graphs.arrays.types import FloatArray
 
 

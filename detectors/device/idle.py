@@ -8,8 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from scalana.detectors.device.lanes import Device, Devices
 
 
@@ -37,12 +35,4 @@ def gaps_of(device: Device) -> Iterable[tuple[float, float]]:
     """Begin and end of the stretches, in the windows, in which a device had nothing to do."""
     busy = device.busy
     for begin, end in device.windows[:, 1:].tolist():
-        first = int(np.searchsorted(busy.end_s, begin, side="right"))
-        last = int(np.searchsorted(busy.start_s, end, side="left"))
-        at = begin
-        for start, stop in zip(busy.start_s[first:last].tolist(), busy.end_s[first:last].tolist(), strict=True):
-            if start > at:
-                yield at, start
-            at = max(at, stop)
-        if end > at:
-            yield at, end
+        yield from busy.gaps(begin, end).tolist()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scalana.detectors.device.advice import HOST_CAUSES, LAUNCH_BOUND, OTHER_CAUSE, advise
-from scalana.detectors.device.backtrack import Backtracking, Cause, Costs, Why, gaps_within
+from scalana.detectors.device.backtrack import Backtracking, Cause, Costs, Why
 from scalana.detectors.device.lanes import Devices
 from scalana.detectors.device.more_work import difference
 from scalana.detectors.device.slow_device import slow_devices
@@ -20,23 +20,14 @@ from scalana.detectors.finding import Finding, Hop, Series
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.named_line import Excess, roll_up
+from scalana.detectors.thresholds.seconds import SHORT_GAP_S
+from scalana.detectors.thresholds.shares import LARGELY, SHARE_OF_ITS_OWN, WORTH_A_FINDING, WORTH_IF_UNSTEADY
 from scalana.graphs.spans.module_places import Forwards
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE
 
 LATE, GAP, SKEW = "device-late", "launch-gap", "initial-skew"
-WORTH = 0.01
-"""Part of the device-seconds that a finding must cost."""
-WORTH_MARKED = 0.03
-"""The same where what a device did is only known from mark to mark."""
-_BRANCH = 0.25
-"""Part of what is lost that a child of a vertex must have to be followed; and of what the worst rank costs at a place,
-that another must cost there to be named with it."""
-_KEPT = 0.7
-"""Part of what is lost at a vertex and below it that must lie in the children that are followed."""
-_SHORT_GAP_S = 200e-6
-"""Gaps that are mostly shorter are those of a host that launches too slowly."""
 
 
 @dataclass(slots=True)
@@ -82,7 +73,7 @@ def detect(
         told, lost = _that_count(told, costs)
         lost_s, largest = sum(lost), told[int(np.argmax(lost))]
         vertex = largest.vertex
-        if lost_s < (WORTH_MARKED if devices.marked else WORTH) * total_s:
+        if lost_s < (WORTH_IF_UNSTEADY if devices.marked else WORTH_A_FINDING) * total_s:
             continue
         factor = {group.rank: slow[group.rank] for group in told} if is_slow else {}
         at = (_late_for(told, costs, timeline), -1) if kind == GAP and vertex <= 0 else (vertex, largest.line)
@@ -106,7 +97,7 @@ def _that_count(told: list[_Group], costs: Costs) -> tuple[list[_Group], list[fl
     lost = [sum(costs.lost_s[cause] for cause in group.causes) for group in told]
     for group, seconds in zip(told, lost, strict=True):
         of_rank[group.rank] += seconds
-    least = _BRANCH * max(of_rank.values())
+    least = SHARE_OF_ITS_OWN * max(of_rank.values())
     kept = [(group, seconds) for group, seconds in zip(told, lost, strict=True) if of_rank[group.rank] >= least]
     return [group for group, _ in kept], [seconds for _, seconds in kept]
 
@@ -219,8 +210,8 @@ def _places(lost: Mapping[int, float], psg: PSG) -> list[int]:
     whole, places, open_ = sum(lost.values()), [], [0]
     while open_:
         vertex = open_.pop()
-        some = [child for child in children[vertex] if below[child] >= _BRANCH * whole]
-        if some and sum(below[child] for child in some) >= _KEPT * below[vertex]:
+        some = [child for child in children[vertex] if below[child] >= SHARE_OF_ITS_OWN * whole]
+        if some and sum(below[child] for child in some) >= LARGELY * below[vertex]:
             open_ += some
         elif below[vertex] > 0.0:
             places.append(vertex)
@@ -264,7 +255,7 @@ def _in_module(finding: Finding, told: list[_Group], costs: Costs, devices: Devi
     for cause in (cause for group in told for cause in group.causes):
         lost[devices.kinds.module(cause[2]) if cause[2] >= 0 else None] += costs.lost_s[cause]
     module = max(lost, key=lambda one: lost[one])
-    if module is None or lost[module] < _KEPT * sum(lost.values()):
+    if module is None or lost[module] < LARGELY * sum(lost.values()):
         return finding
     finding = replace(finding, evidence=replace(finding.evidence, inner=InnerModule(module[1], module[2])))
     place = next((own[around] for around in _around(module, own)), None)
@@ -361,10 +352,10 @@ def _host_cause(
             before = devices.of_rank[group.rank].communication
             at = int(np.searchsorted(before.end_s, end)) - 1
             begin = float(before.end_s[at]) if at >= 0 else devices.of_rank[group.rank].first_s(end)
-            lengths.append(gaps_within(work, min(begin, end), end))
+            lengths.append(np.diff(work.gaps(min(begin, end), end))[:, 0])
     gaps = np.concatenate(lengths) if lengths else np.zeros(0)
     weighted = float((gaps**2).sum() / gaps.sum()) if gaps.sum() > 0.0 else 0.0
-    return LAUNCH_BOUND if 0.0 < weighted < _SHORT_GAP_S else OTHER_CAUSE
+    return LAUNCH_BOUND if 0.0 < weighted < SHORT_GAP_S else OTHER_CAUSE
 
 
 def _path(

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.thresholds.shares import SHARE_OF_ITS_OWN
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-
-_LITTLE = 0.25
-"""Part of a stretch for which the host was still launching, up to which the device is taken to have been busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ def work_of(spans: Marked, idle_s: Stretches, awaited_s: Stretches) -> tuple[Flo
         if place and time > before and not waits:
             innermost = open_[-1] if open_ else -1
             known = min(max(launched, before), time)
-            if known - before < _LITTLE * (time - before):
+            if known - before < SHARE_OF_ITS_OWN * (time - before):
                 known = before
             rest = _besides(known, time, awaited_s) if innermost < 0 else [(known, time)]
             for low, high in (*_overlaps(before, known, idle_s), *rest):

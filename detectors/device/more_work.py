@@ -9,11 +9,9 @@ import numpy as np
 
 from scalana.detectors.device.backtrack import Cause, Costs
 from scalana.detectors.device.lanes import Devices
-from scalana.detectors.device.slow_device import SAME
+from scalana.detectors.thresholds.factors import SAME_SIZE
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.detectors.when.reasons import Reason
-
-_MOST = 0.5
-"""Part of what is lost that one reason must be behind to be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +40,21 @@ def difference(causes: list[Cause], costs: Costs, devices: Devices) -> Differenc
         weight[found.reason] += costs.lost_s[cause]
         texts[found.reason] = max(texts.get(found.reason, (0.0, "")), (costs.lost_s[cause], found.text))
     most = max(weight, key=lambda reason: weight[reason], default=None)
-    if most is None or weight[most] < _MOST * sum(weight.values()):
+    if most is None or weight[most] < MAJORITY * sum(weight.values()):
         return None
     return Difference(most, texts[most][1])
 
 
 def _of_kind(what: int, here: np.ndarray, usual: np.ndarray, devices: Devices) -> Difference:
     """Of one kind of kernel, by how many of each kind there are here, and usually."""
-    if devices.kinds.inputs[what] >= 0 and here[what] > SAME * usual[what]:
+    if devices.kinds.inputs[what] >= 0 and here[what] > SAME_SIZE * usual[what]:
         alike = (devices.kinds.vertex == devices.kinds.vertex[what]) & (devices.kinds.name == devices.kinds.name[what])
         others = np.flatnonzero(alike & (usual > here))
         if len(others):
             largest = int(others[np.argmax(usual[others] - here[others])])
             mine, theirs = (devices.kinds.names[int(devices.kinds.inputs[kind])] for kind in (what, largest))
             return Difference(Reason.INPUTS, f"on inputs of {mine}, where others have {theirs}")
-    if here[what] > SAME * usual[what]:
+    if here[what] > SAME_SIZE * usual[what]:
         return Difference(Reason.NUMBER, f"of which it runs {here[what]:.0f}, others {usual[what]:.0f}")
     told = " on inputs of the same shape" if devices.kinds.inputs[what] >= 0 else ""
     return Difference(Reason.TIME, f"although it runs no more of them than others{told}")
@@ -67,7 +65,7 @@ def _of_module(what: int, row: int, here_s: float, others_s: float, devices: Dev
     sizes = np.array([devices.of_rank[rank].elements[what] for rank in sorted(devices.of_rank)])
     usual = np.delete(sizes, row)
     usual = usual[~np.isnan(usual)]
-    if not np.isnan(sizes[row]) and len(usual) and sizes[row] > SAME * np.median(usual):
+    if not np.isnan(sizes[row]) and len(usual) and sizes[row] > SAME_SIZE * np.median(usual):
         text = f"on inputs of {sizes[row]:,.0f} elements, where others have {np.median(usual):,.0f}"
         return Difference(Reason.INPUTS, text)
     if others_s <= 0.0:
@@ -75,6 +73,6 @@ def _of_module(what: int, row: int, here_s: float, others_s: float, devices: Dev
     same = " on inputs of the same size" if not np.isnan(sizes[row]) else ""
     taken = np.array([devices.of_rank[rank].seconds[what] for rank in sorted(devices.of_rank)])
     ratio = taken[row] / max(float(np.median(np.delete(taken, row))), 1e-9)
-    if ratio < SAME:  # as a whole it is not longer, but what it does by itself is
+    if ratio < SAME_SIZE:  # as a whole it is not longer, but what it does by itself is
         ratio = here_s / others_s
     return Difference(Reason.MODULE, f"which takes {ratio:.1f} times as long there{same}")

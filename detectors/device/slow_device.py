@@ -5,16 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from scalana.detectors.device.lanes import Devices
+from scalana.detectors.thresholds.differences import ONE_FACTOR
+from scalana.detectors.thresholds.factors import SAME_SIZE, SLOWER
+from scalana.detectors.thresholds.shares import EXPLAINED
 from scalana.graphs.arrays.types import FloatArray
-
-SLOWER = 1.03
-"""Factor from which a device is slow."""
-SAME = 1.02
-"""Factor up to which two numbers of kernels, or sizes of inputs, count as the same."""
-_ALIKE = 0.8
-"""Part of the seconds of a device that must be of kernels that all ran equally often, and be longer by one factor."""
-_SPREAD = 0.25
-"""How much of the excess the factor of one kind of kernel may differ from that of all."""
 
 
 def slow_devices(devices: Devices) -> dict[int, float]:
@@ -35,7 +29,7 @@ def slow_devices(devices: Devices) -> dict[int, float]:
     found = {}
     for row, rank in enumerate(ranks):
         others = np.delete(np.arange(len(ranks)), row)
-        larger = sizes[row] > SAME * np.median(sizes[others], axis=0)
+        larger = sizes[row] > SAME_SIZE * np.median(sizes[others], axis=0)
         at = inverse[larger]
         mine = count[row].copy()
         mine[at] = np.nan  # modules with more to do are no measure
@@ -48,16 +42,16 @@ def slow_devices(devices: Devices) -> dict[int, float]:
 def _factor(seconds: FloatArray, count: FloatArray, others_s: FloatArray, others: FloatArray) -> float | None:
     """By what factor everything takes longer; None where it does not, or not everything alike."""
     usual_s, usual = np.median(others_s, axis=0), np.median(others, axis=0)
-    same = (count > 0) & (np.abs(count - usual) <= (SAME - 1.0) * usual) & (usual_s > 0.0)
+    same = (count > 0) & (np.abs(count - usual) <= (SAME_SIZE - 1.0) * usual) & (usual_s > 0.0)
     whole = float(seconds.sum())
-    if whole <= 0.0 or float(seconds[same].sum()) < _ALIKE * whole:
+    if whole <= 0.0 or float(seconds[same].sum()) < EXPLAINED * whole:
         return None
     ratio, weight = seconds[same] / usual_s[same], seconds[same]
     order = np.argsort(ratio)
     half = int(np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2))
     factor = float(ratio[order][min(half, len(order) - 1)])
-    near = np.abs(ratio - factor) <= _SPREAD * (factor - 1.0) + 0.01
-    if factor < SLOWER or float(weight[near].sum()) < _ALIKE * float(weight.sum()):
+    near = np.abs(ratio - factor) <= ONE_FACTOR * (factor - 1.0) + 0.01
+    if factor < SLOWER or float(weight[near].sum()) < EXPLAINED * float(weight.sum()):
         return None
     # One kind of kernel alone tells nothing of the device.
     return factor if int(near.sum()) > 1 else None

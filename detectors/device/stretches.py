@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.graphs.arrays.intervals import gaps, length_until
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
@@ -31,12 +32,11 @@ class Stretches:
 
     def covered_s(self, times_s: FloatArray) -> FloatArray:
         """Seconds of all stretches up to some times ``[times]``."""
-        if not len(self):
-            return np.zeros(len(times_s))
-        at = np.searchsorted(self.start_s, times_s, side="right") - 1
-        row = np.maximum(at, 0)
-        inside = np.minimum(times_s, self.end_s[row]) - self.start_s[row]
-        return np.where(at >= 0, self.before_s[row] + inside, 0.0)
+        return length_until(times_s, self.start_s, self.end_s, self.before_s)
+
+    def gaps(self, begin_s: float, end_s: float) -> FloatArray:
+        """Begin and end of what lies between them from one time to another ``[gaps, 2]``."""
+        return gaps(self.start_s, self.end_s, begin_s, end_s)
 
     def within(self, begin_s: float, end_s: float, but: Stretches | None = None) -> tuple[IntArray, FloatArray]:
         """What there is between two times, and its seconds but for those that lie in others."""

@@ -10,10 +10,11 @@ import numpy as np
 from scalana.detectors.evidence import CodePlace, Deadlock, Evidence, OpenOperation, PlaceTime
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.hang.advice import advise
+from scalana.detectors.thresholds.seconds import HANG_S, SAME_TIME_S
 from scalana.graphs.samples.last_places import LastPlace
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
-from scalana.runtime.operations import BY_CODE, BY_NAME, Waits
+from scalana.runtime.operations import BY_CODE, BY_NAME, TAKING, Waits
 
 if TYPE_CHECKING:
     from scalana.graphs.dependences.unmatched import OpenCall
@@ -21,11 +22,7 @@ if TYPE_CHECKING:
 
 KIND = "hang"
 _OF_TWO = (Waits.SENDER, Waits.RECEIVER, Waits.NAMED)
-SHORTEST_S = 1.0
-"""An open call that lasted less is how a job ends that is stopped, not a hang."""
 
-SAME_S = 1e-6
-"""Difference below which two times are one."""
 
 Left = dict[tuple[int, int], dict[int, float]]
 """By communicator and operation, the ranks whose call of it ended without all others, and when."""
@@ -33,7 +30,7 @@ Left = dict[tuple[int, int], dict[int, float]]
 
 def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
     """Return one finding for each rank that others were still waiting for when their records stopped."""
-    waiting = [call for call in run.open_calls if call.seconds >= SHORTEST_S and not _all_came(call, timeline)]
+    waiting = [call for call in run.open_calls if call.seconds >= HANG_S and not _all_came(call, timeline)]
     by_rank = {call.rank: call for call in waiting}
     left = _left(timeline, waiting) if waiting else {}
     awaited: dict[int, list[OpenCall]] = defaultdict(list)
@@ -58,7 +55,7 @@ def _all_came(call: OpenCall, timeline: Timeline) -> bool:
     """Whether all came in the end to what an open call is of: the record of one rank stopped before, as that of a rank
     may that has come to the end of MPI long before the others."""
     calls, instances = timeline.calls, timeline.instances
-    same = np.abs(calls.enter_s - call.since_s) <= SAME_S
+    same = np.abs(calls.enter_s - call.since_s) <= SAME_TIME_S
     same &= (timeline.locations.rank[calls.location] == call.rank) & (calls.operation == call.operation)
     posts = calls.posts[same]
     return bool(len(posts)) and bool((np.append(instances.complete, False)[posts]).all())
@@ -92,7 +89,7 @@ def _left(timeline: Timeline, waiting: list[OpenCall]) -> Left:
     for call in np.flatnonzero((calls.posts >= 0) & np.append(incomplete, False)[calls.posts]).tolist():
         instance, rank = calls.posts[call], int(timeline.locations.rank[calls.location[call]])
         since_s = open_.get((rank, int(calls.operation[call])), np.inf)
-        if calls.enter_s[call] < since_s - SAME_S:
+        if calls.enter_s[call] < since_s - SAME_TIME_S:
             operation = int(instances.communicator[instance]), int(instances.operation[instance])
             left[operation][rank] = float(calls.exit_s[call])
     return left
@@ -207,6 +204,11 @@ def _code_place(last: LastPlace, psg: PSG) -> CodePlace | None:
 def _last_place(rank: int, timeline: Timeline, by_rank: dict[int, OpenCall], places: dict[int, LastPlace]) -> LastPlace:
     """What a rank did last: the call that it is in; where its main thread was; most of its time after its last call."""
     if rank in by_rank:
+        # A call that its own pool or queue is asked in is recorded as one that never returned; the child says why.
+        place = places.get(rank)
+        asks = by_rank[rank].operation in TAKING
+        if asks and place is not None and place.child is not None:
+            return place
         return LastPlace(by_rank[rank].vertex, -1, by_rank[rank].seconds)
     if rank in places:
         return places[rank]

@@ -8,18 +8,8 @@ import re
 from scalana.detectors.evidence import PoolOrder
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
-
-SPREAD = 0.5
-"""Part of a finding that is due to ranks that are late on average, below which they are late in turns."""
-
-NOTHING = 0.002
-"""Part of what a rank spends at a place below which others spend next to nothing there."""
-MOST = 0.5
-"""Part of what ranks compute longer that running more often must explain, to be what is said of it."""
-LEAST = 0.2
-"""Part of the time at a place that helpers must be active in to be what it is about."""
-NO_CORE = 3.0
-"""So many times as long as on other ranks is no matter of the core: those of one machine differ by less."""
+from scalana.detectors.thresholds.factors import NOT_THE_CORE
+from scalana.detectors.thresholds.shares import FLOOR, MAJORITY, SUBSTANTIAL
 
 _CALLS = (
     (
@@ -92,7 +82,7 @@ def advise(finding: Finding) -> str:
         return "Only this rank works while all others wait: distribute the work, or move it off the critical path."
     if evidence.drifts:
         return "The ranks with the most work here change during the run: rebalance from time to time."
-    if len(finding.ranks) > 1 and evidence.steady_share is not None and evidence.steady_share < SPREAD:
+    if len(finding.ranks) > 1 and evidence.steady_share is not None and evidence.steady_share < MAJORITY:
         return "A different rank is late each time: balance this work within every step, not only over the run."
     cpu, core_wait = evidence.cpu_split()
     if cpu is not None and core_wait is not None:
@@ -111,11 +101,11 @@ def advise(finding: Finding) -> str:
 def advise_order(pool: PoolOrder) -> str:
     """Return what to do about the order of the calls of a pool."""
     first_s, halves_s = pool.longest_first_s, pool.halves_s
-    which = f"Of {pool.tasks} calls that {pool.workers} worker processes take when free, "
+    which = f"{pool.workers} worker processes take {pool.tasks} calls, one at a time: "
     smaller = f"smaller pieces (halves: {halves_s:.2g} s less)"
     if first_s <= 0.0:
-        return f"{which}the longest end last in any order: submit {smaller}."
-    sentence = f"{which}long ones begin late: submit the longest first, if known ({first_s:.2g} s less)"
+        return f"{which}the longest end last in any order. Submit {smaller}."
+    sentence = f"{which}long ones begin late. Submit the longest first, if known ({first_s:.2g} s less)"
     return f"{sentence}, or {smaller}." if halves_s > 0.0 else f"{sentence}."
 
 
@@ -143,7 +133,7 @@ def _by_helpers(finding: Finding) -> bool:
         return False
     here, others = place.seconds_here, place.seconds_others
     more = here - others if others is not None and others < here else here
-    return helper > MOST or (helper > LEAST and helper * here > MOST * more)
+    return helper > MAJORITY or (helper > SUBSTANTIAL and helper * here > MAJORITY * more)
 
 
 def _computing(finding: Finding) -> str:
@@ -152,11 +142,11 @@ def _computing(finding: Finding) -> str:
     if place is None or place.seconds_others is None:
         return ""
     here, others = place.seconds_here, place.seconds_others
-    if others > NOTHING * here:
+    if others > FLOOR * here:
         often = _times_as_often(finding)
-        if (often - 1.0) * others >= MOST * (here - others):
+        if (often - 1.0) * others >= MAJORITY * (here - others):
             return f"This runs {often:.2g} times as often here as on other ranks: distribute its work more evenly."
-        if here >= NO_CORE * others:
+        if here >= NOT_THE_CORE * others:
             return "The same code computes longer here than on other ranks: balance its input, or how often it runs."
         return (
             "The same code computes longer here than on other ranks: balance its input, or how often it runs, or check "

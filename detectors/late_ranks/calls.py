@@ -8,14 +8,11 @@ from __future__ import annotations
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate, add
-from scalana.detectors.rollup.library_calls import MOST
 from scalana.detectors.rollup.named_place import CodeLocation
+from scalana.detectors.thresholds.shares import EXPLAINED, MAJORITY
 from scalana.detectors.whatif.changes import IntervalExcess, interval_excess
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
-
-WHOLLY = 0.8
-"""Part of what late ranks do somewhere that must be in excess, for the others to do next to nothing there."""
 
 Measured = tuple[Candidate, IntervalExcess | None]
 """A candidate with its excess, where it is on own work."""
@@ -37,7 +34,7 @@ def measure(candidates: list[Candidate], table: BlameTable, timeline: Timeline, 
         if row >= 0 and set(candidate.ranks) <= set(result[row][0].ranks):
             main, largest = result[row][0], result[row][0].lost_s
             add(main, candidate)
-            if largest < MOST * main.lost_s:
+            if largest < MAJORITY * main.lost_s:
                 main.code_location = CodeLocation(TargetKind.OWN, function, -1)
             result[row] = main, interval_excess(main, table, timeline)
             continue
@@ -59,4 +56,4 @@ def _function(candidate: Candidate, psg: PSG) -> int:
 def _wholly(excess: IntervalExcess) -> bool:
     """Whether what a candidate's ranks did in stretches in which they did more than usual is nearly all excess."""
     over = excess.over_s > 0.0
-    return float(excess.over_s[over].sum()) >= WHOLLY * float(excess.did_s[over].sum())
+    return float(excess.over_s[over].sum()) >= EXPLAINED * float(excess.did_s[over].sum())

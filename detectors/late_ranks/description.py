@@ -14,17 +14,13 @@ from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.leaf import leaf_of
 from scalana.detectors.rollup.library_calls import library_place
 from scalana.detectors.rollup.place_time import PlaceSeconds, place_time, times_run
+from scalana.detectors.thresholds.certainty import MORE_SAMPLES
+from scalana.detectors.thresholds.factors import FAR_MORE
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.detectors.whatif.changes import IntervalExcess, comparisons_blamed
 from scalana.graphs.arrays.types import BoolArray
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
-
-FAR_MORE = 2.0
-"""So many times the CPU seconds of other ranks are another amount of work, not another share of a core."""
-MOSTLY = 0.5
-"""Part of a cause that helpers of ranks do, from which it is these that ranks wait for."""
-CERTAIN = 2.0
-"""Standard deviations of the number of samples that an excess of CPU time must have, to be more computing."""
 
 
 def computes_more(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> bool:
@@ -46,7 +42,7 @@ def may_compute_more(candidate: Candidate, table: BlameTable, timeline: Timeline
     if here.all():
         return True
     variance = timeline.period_s * (cpu[here].mean() / here.sum() + cpu[~here].mean() / (~here).sum())
-    return float(cpu[here].mean() - cpu[~here].mean()) >= CERTAIN * float(np.sqrt(variance))
+    return float(cpu[here].mean() - cpu[~here].mean()) >= MORE_SAMPLES * float(np.sqrt(variance))
 
 
 def occurrences(candidate: Candidate, table: BlameTable) -> int:
@@ -117,7 +113,7 @@ def waits_at(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: P
     activities = timeline.activities
     target, seconds = table.target[candidate.entries], table.seconds[candidate.entries]
     helped = activities.helper[target]
-    if not len(activities.waits_vertex) or float(seconds[helped].sum()) <= MOSTLY * float(seconds.sum()):
+    if not len(activities.waits_vertex) or float(seconds[helped].sum()) <= MAJORITY * float(seconds.sum()):
         return None
     most = int(np.bincount(target[helped].astype(np.int64), seconds[helped]).argmax())
     vertex, line = int(activities.waits_vertex[most]), int(activities.waits_line[most])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
+from scalana.detectors.late_ranks.collecting import name_collections
 from scalana.detectors.late_ranks.interference import name_interference
-from scalana.detectors.late_ranks.late_ranks import HALF, Waiting, detect_halves
+from scalana.detectors.late_ranks.late_ranks import Waiting, detect_halves
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Verdict, extent_of
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.detectors.when.module_times import is_half_of, with_modules
 
 
@@ -22,6 +24,7 @@ class LateRanks:
             "serial",
             "waiting-for-core",
             "helper-takes-core",
+            "garbage-collection",
             "slow-transfer",
             "carried-in",
             "unresolved",
@@ -41,6 +44,7 @@ class LateRanks:
         told = without_turns(findings, timeline, facts.run)
         if modules is not None:
             halves = [*(finding for finding in findings if finding not in told), *halves]
-            halves = without_turns(halves, timeline, facts.run, HALF)
+            halves = without_turns(halves, timeline, facts.run, MAJORITY)
             told += [half for half in halves if any(is_half_of(half, one, modules, psg) for one in told)]
+        told = name_collections(told, facts)
         return Outcome([Verdict(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in told])

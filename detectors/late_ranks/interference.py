@@ -11,16 +11,11 @@ from scalana.detectors.evidence import CpuSplit, Evidence, PlaceTime, SlowedLine
 from scalana.detectors.finding import Finding
 from scalana.detectors.late_ranks.advice import advise
 from scalana.detectors.rollup.callers import callers
+from scalana.detectors.thresholds.shares import IN_PART, MAJORITY, SUBSTANTIAL
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG
 
 KIND = "helper-takes-core"
-STARVED = 0.2
-"""Part of an excess spent without a core, from which one asks who had it."""
-COMPUTED = 0.3
-"""Part of it on a CPU from which the line itself does more there."""
-MOST = 0.5
-"""Part of the time without a core that a rank's helpers must have computed more than those of other ranks."""
 
 
 def name_interference(findings: list[Finding], helper_cpu_s: FloatArray, psg: PSG) -> list[Finding]:
@@ -62,7 +57,7 @@ def _slowing(known: Finding, finding: Finding) -> Finding:
     """A finding of a helper with one more line that this slows."""
     slowed = [*(known.evidence.slowed or ()), SlowedLine(finding.file, finding.line, finding.lost_s)]
     known = replace(known, evidence=replace(known.evidence, slowed=slowed))
-    if known.kind == KIND or sum(line.lost_s for line in slowed) <= MOST * known.lost_s:
+    if known.kind == KIND or sum(line.lost_s for line in slowed) <= MAJORITY * known.lost_s:
         return known
     known = replace(known, kind=KIND)
     return replace(known, advice=advise(known))
@@ -74,12 +69,14 @@ def _rival(finding: Finding, helper_cpu_s: FloatArray, psg: PSG) -> int:
     others, cpu, core_wait = place.seconds_others, split.cpu_share, split.core_wait_share
     if finding.evidence.helper_share != 0.0 or others is None or cpu is None or core_wait is None:
         return -1
-    if core_wait < STARVED or cpu > COMPUTED:
+    if core_wait < SUBSTANTIAL or cpu > IN_PART:
         return -1
     own = np.isin(np.arange(helper_cpu_s.shape[1]), finding.ranks)
     more = helper_cpu_s[:, own].mean(axis=1) - helper_cpu_s[:, ~own].mean(axis=1)
     more[[index for index in np.flatnonzero(more > 0.0).tolist() if psg[index].place.line <= 0]] = 0.0  # no source
-    if more.max(initial=0.0) <= 0.0 or np.maximum(more, 0.0).sum() < MOST * core_wait * (place.seconds_here - others):
+    if more.max(initial=0.0) <= 0.0 or np.maximum(more, 0.0).sum() < MAJORITY * core_wait * (
+        place.seconds_here - others
+    ):
         return -1
     return int(np.argmax(more))
 

@@ -18,18 +18,31 @@ from scalana.detectors.late_ranks.advice import advise
 from scalana.detectors.late_ranks.calls import Measured, measure
 from scalana.detectors.late_ranks.description import computes_more, describe, may_compute_more
 from scalana.detectors.late_ranks.lines import is_made_up_for
-from scalana.detectors.late_ranks.masked import HIDDEN, next_cause
+from scalana.detectors.late_ranks.masked import next_cause
 from scalana.detectors.late_ranks.pools import describe_pool
 from scalana.detectors.late_ranks.similar_ranks import with_alike
 from scalana.detectors.late_ranks.uneven_tasks import UnevenTasks
-from scalana.detectors.noise.contention import STEADY, CoreContention, alone, computes_in_turn, sync_intervals_of
+from scalana.detectors.noise.contention import CoreContention, alone, computes_in_turn, sync_intervals_of
 from scalana.detectors.noise.roles import is_ordinary, takes_its_share
-from scalana.detectors.noise.significance import DEAD_BAND, Significance, significance
+from scalana.detectors.noise.significance import Significance, significance
 from scalana.detectors.noise.task_farms import TaskFarm
 from scalana.detectors.rollup.alone import join_done_alone
 from scalana.detectors.rollup.candidates import Candidate, join_entries, shares_of
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.paths import path_to
+from scalana.detectors.thresholds.differences import DEAD_BAND
+from scalana.detectors.thresholds.factors import FAR_MORE
+from scalana.detectors.thresholds.limits import MOST_FINDINGS
+from scalana.detectors.thresholds.seconds import START_S
+from scalana.detectors.thresholds.shares import (
+    LARGELY,
+    MAJORITY,
+    SLIGHT,
+    WORTH_A_FINDING,
+    WORTH_IF_DRIFTING,
+    WORTH_IF_ONCE,
+    WORTH_IF_UNSTEADY,
+)
 from scalana.detectors.whatif.call_pools import CallPool
 from scalana.detectors.whatif.changes import IntervalExcess, change_of
 from scalana.detectors.whatif.joins import with_join_waits
@@ -39,30 +52,6 @@ from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE, Waits
-
-MOST_FINDINGS = 10
-"""Findings reported; what remains is in the blame table."""
-WORTH = 0.01
-"""Part of all recorded rank-seconds below which waiting is not worth a finding."""
-HALF = 0.5
-"""Part of what is worth a finding that one half of a cause must cost: the forward or the backward of a module, of which
-the other half is told."""
-WORTH_MOVING = 0.03
-"""The same for what no rank is late with on average: whoever is unlucky is late in its turn, on a busy machine too."""
-WORTH_DRIFTING = 0.1
-"""The same for what ranks are late with for a part of the run: others may use their cores for as long."""
-WORTH_ONCE = 0.05
-"""The same for what happened too rarely for its noise to be known."""
-
-LONG = 0.05
-"""Part of the run that a place takes a rank which is worth to be told where only that rank goes to it."""
-
-APART = 2.0
-"""So many times the middle four fifths of the other ranks' starts a rank must start after them, to be late by itself:
-five standard deviations, of normal ones."""
-START_S = 0.2
-"""A rank that starts later than the others by less was started later, on cores that others keep busy."""
-
 
 _NOT_SAMPLED = (TargetKind.CARRIED_IN, TargetKind.UNRESOLVED, TargetKind.TRANSFER)
 """What is known, or not known, without samples."""
@@ -126,9 +115,9 @@ def detect_halves(
         return [], []
     run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()), waiting.pools)
     candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
-    large = [candidate for candidate in candidates if candidate.lost_s >= WORTH * recorded]
-    small = [candidate for candidate in candidates if candidate.lost_s < WORTH * recorded]
-    half = [candidate for candidate in small if wanted and candidate.lost_s >= HALF * WORTH * recorded]
+    large = [candidate for candidate in candidates if candidate.lost_s >= WORTH_A_FINDING * recorded]
+    small = [candidate for candidate in candidates if candidate.lost_s < WORTH_A_FINDING * recorded]
+    half = [candidate for candidate in small if wanted and candidate.lost_s >= MAJORITY * WORTH_A_FINDING * recorded]
     half = [candidate for candidate in half if candidate.code_location.kind == TargetKind.OWN]
     judged = _judged(large + half, run)
     late = _late([candidate for candidate in large if _starts_apart(candidate, timeline)], small, judged, run)
@@ -144,7 +133,7 @@ def detect_halves(
         ]
         return _complete(cases, run) if cases else []
 
-    return findings_of(late, run), findings_of(halves, replace(run, part=HALF))
+    return findings_of(late, run), findings_of(halves, replace(run, part=MAJORITY))
 
 
 def _judged(large: list[Candidate], run: _Run) -> Significance:
@@ -159,12 +148,12 @@ def _late(large: list[Candidate], small: list[Candidate], judged: Significance, 
     """The candidates that are late by themselves, and what of the others lies in tasks that are far larger
     than their like (with ``small`` ones beside these)."""
     table, timeline, psg = run.table, run.timeline, run.psg
-    tasks = UnevenTasks.of(table, timeline, WORTH * run.recorded_s)
+    tasks = UnevenTasks.of(table, timeline, WORTH_A_FINDING * run.recorded_s)
     loud = [_stands_out(candidate, judged, run) for candidate in large]
     late: list[Measured] = []
     others = [candidate for candidate, signal in zip(large, loud, strict=True) if not signal]
     for candidate, excess in measure(list(compress(large, loud)), table, timeline, psg):
-        in_turn = _signal(candidate, table, judged.steady) < STEADY
+        in_turn = _signal(candidate, table, judged.steady) < MAJORITY
         if excess is not None and (
             (in_turn and tasks.excess(candidate, table, timeline) is not None)
             or is_ordinary(candidate, excess, table, timeline, psg)
@@ -183,18 +172,18 @@ def _case(
     table, timeline = run.table, run.timeline
     finding = _finding(candidate, excess, run)
     steady = _signal(candidate, table, judged.steady)
-    drifts = steady < STEADY <= _signal(candidate, table, judged.drifting)
+    drifts = steady < MAJORITY <= _signal(candidate, table, judged.drifting)
     programs = 1.0
     if excess is not None:
         # Who is late on average does more over the run, too; who is late in turn need not.
-        in_turn = steady < STEADY or len(candidate.ranks) == timeline.ranks
+        in_turn = steady < MAJORITY or len(candidate.ranks) == timeline.ranks
         more = drifts or computes_in_turn(excess) if in_turn else may_compute_more(candidate, table, timeline, run.psg)
         programs = contention.programs_part(excess, more)
     evidence = replace(finding.evidence, programs_share=programs, steady_share=steady, drifts=drifts)
     finding = _of_kind(candidate, replace(finding, evidence=evidence), run)
     if candidate.lost_s < run.part * run.recorded_s * _worth(candidate, finding, table, judged):
         return None
-    if candidate.lost_s < run.part * DEAD_BAND * run.total_s and not (steady >= STEADY and alone(finding)):
+    if candidate.lost_s < run.part * DEAD_BAND * run.total_s and not (steady >= MAJORITY and alone(finding)):
         return None
     return _Case(candidate, finding, excess, _signal(candidate, table, judged.repeated) < 0.5)
 
@@ -209,10 +198,10 @@ def _complete(cases: list[_Case], run: _Run) -> list[Finding]:
     for case, end in zip(cases, ends, strict=True):
         candidate = case.candidate
         finding = replace(case.finding, saving_s=max(0.0, measured_end - end))
-        little = finding.saving_s < run.part * WORTH * measured_end and not _is_long_alone(
+        little = finding.saving_s < run.part * WORTH_A_FINDING * measured_end and not _is_long_alone(
             finding, measured_end, timeline
         )
-        if little and candidate.lost_s < WORTH_ONCE * run.recorded_s:
+        if little and candidate.lost_s < WORTH_IF_ONCE * run.recorded_s:
             continue
         evidence = replace(finding.evidence, behind=_hidden(finding, candidate, findings, run))
         if little and case.once and _is_import(candidate, psg):
@@ -249,7 +238,7 @@ def _mended_together(
     joined_cases, joined_ends = list(cases), list(ends)
     for (number, joined, _), end in zip(together, run.replay.run_ends_s(both)[1], strict=True):
         case = cases[number]
-        if measured_end - end >= max(_hidden_s(case.candidate, run), WORTH * measured_end):
+        if measured_end - end >= max(_hidden_s(case.candidate, run), WORTH_A_FINDING * measured_end):
             more = describe(joined, run.table, run.timeline, run.psg, case.excess)
             finding = replace(case.finding, ranks=joined.ranks, evidence=case.finding.evidence.updated(more))
             joined_cases[number] = replace(case, candidate=joined, finding=_of_kind(joined, finding, run))
@@ -259,7 +248,7 @@ def _mended_together(
 
 def _hidden_s(candidate: Candidate, run: _Run) -> float:
     """Seconds that a candidate saves at least, if nothing is hidden behind it."""
-    return HIDDEN * candidate.lost_s / max(run.timeline.ranks - len(candidate.ranks), 1)
+    return LARGELY * candidate.lost_s / max(run.timeline.ranks - len(candidate.ranks), 1)
 
 
 def _is_long_alone(finding: Finding, run_s: float, timeline: Timeline) -> bool:
@@ -271,7 +260,7 @@ def _is_long_alone(finding: Finding, run_s: float, timeline: Timeline) -> bool:
         return False
     if len(finding.ranks) != 1 or np.count_nonzero(timeline.locations.rank == finding.ranks[0]) > 1:
         return False
-    return alone(finding) and steady >= STEADY and place.seconds_here > LONG * run_s
+    return alone(finding) and steady >= MAJORITY and place.seconds_here > SLIGHT * run_s
 
 
 def _is_import(candidate: Candidate, psg: PSG) -> bool:
@@ -290,7 +279,7 @@ def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
     if late.all():
         return True
     first, usual, last = np.quantile(locations.start_s[~late & main], (0.1, 0.5, 0.9))
-    return bool(locations.start_s[late & main].max(initial=-np.inf) - usual > max(APART * (last - first), START_S))
+    return bool(locations.start_s[late & main].max(initial=-np.inf) - usual > max(FAR_MORE * (last - first), START_S))
 
 
 def _hidden(finding: Finding, candidate: Candidate, larger: list[Finding], run: _Run) -> HiddenDelay | None:
@@ -319,22 +308,22 @@ def finding_root(finding: Finding) -> Hop:
 def _worth(candidate: Candidate, finding: Finding, table: BlameTable, judged: Significance) -> float:
     """Part of the recorded rank-seconds that a candidate must cost, by how sure one can be of it."""
     if candidate.code_location.kind in (TargetKind.TRANSFER, TargetKind.UNRESOLVED):
-        return WORTH_ONCE  # these vary by themselves and name no line
+        return WORTH_IF_ONCE  # these vary by themselves and name no line
     if _signal(candidate, table, judged.repeated) < 0.5:
-        return WORTH_ONCE
+        return WORTH_IF_ONCE
     if finding.evidence.drifts and _signal(candidate, table, judged.part) < 0.5:
-        return WORTH_DRIFTING
+        return WORTH_IF_DRIFTING
     one = len(candidate.ranks) == 1 and alone(finding)  # from time to time, but always the same
-    return WORTH if one or _signal(candidate, table, judged.steady) >= STEADY else WORTH_MOVING
+    return WORTH_A_FINDING if one or _signal(candidate, table, judged.steady) >= MAJORITY else WORTH_IF_UNSTEADY
 
 
 def _stands_out(candidate: Candidate, judged: Significance, run: _Run) -> bool:
     """Whether what a candidate costs stands above noise: each time, or for a part of the run."""
     if _signal(candidate, run.table, judged.part) >= 0.5:
         return True
-    if candidate.lost_s < WORTH_DRIFTING * run.recorded_s or 2 * len(candidate.ranks) <= run.timeline.ranks:
+    if candidate.lost_s < WORTH_IF_DRIFTING * run.recorded_s or 2 * len(candidate.ranks) <= run.timeline.ranks:
         return False  # where it is always the same few ranks, they are late on average over the run as well
-    return _signal(candidate, run.table, judged.drifting) >= STEADY
+    return _signal(candidate, run.table, judged.drifting) >= MAJORITY
 
 
 def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:

@@ -14,13 +14,11 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.leaf import steps_below, work_below
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.detectors.whatif.changes import IntervalExcess, interval_excess
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.structure.psg import NOWHERE, PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
-
-MADE_UP = 0.5
-"""Part of an excess that must be left when all lines are taken together, for it to be one."""
 
 
 def is_made_up_for(
@@ -38,7 +36,7 @@ def is_made_up_for(
     if not len(np.setdiff1d(alike, own)):
         return False
     together = interval_excess(candidate, table, timeline, np.union1d(alike, own))
-    return _with_core_s(together) < MADE_UP * _with_core_s(excess)
+    return _with_core_s(together) < MAJORITY * _with_core_s(excess)
 
 
 def _of_library(vertex: int, timeline: Timeline, psg: PSG) -> IntArray:

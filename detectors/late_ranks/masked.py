@@ -13,20 +13,13 @@ from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks.lines import is_made_up_for
 from scalana.detectors.noise.contention import CoreContention
 from scalana.detectors.rollup.candidates import Candidate, join_entries
+from scalana.detectors.thresholds.factors import COMPARABLE
+from scalana.detectors.thresholds.shares import MAJORITY, SHARE_OF_ITS_OWN
 from scalana.detectors.whatif.changes import excess_of, interval_excess
 from scalana.detectors.whatif.replay import Change, Replay
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
-
-HIDDEN = 0.7
-"""A cause that saves less than this part of the time that its ranks lose to it has another behind it."""
-WORTH = 0.25
-"""Part of the first cause's seconds from which the one behind it is named."""
-EXPLAINED = 1.5
-"""Times that a cause may cost what its work lets all others wait, to be a cause by its work."""
-AT_REST = 0.5
-"""Part of what is done at a place from which it is rest until another thread is done."""
 
 
 def next_cause(
@@ -48,7 +41,7 @@ def next_cause(
         if (
             other.code_location.kind != TargetKind.OWN
             or other.code_location == candidate.code_location
-            or grown < WORTH * candidate.lost_s
+            or grown < SHARE_OF_ITS_OWN * candidate.lost_s
         ):
             continue
         if _rests(other, behind, timeline, joined):
@@ -58,7 +51,10 @@ def next_cause(
             continue
         # Nobody waits for a rank for longer than it does more: what costs more was in calls that were not written.
         most_s = float(np.maximum(excess.over_s, 0.0).sum()) * max(mended.ranks - 1, 1)
-        if grown <= EXPLAINED * most_s and contention.programs_part(excess) * grown >= WORTH * candidate.lost_s:
+        if (
+            grown <= COMPARABLE * most_s
+            and contention.programs_part(excess) * grown >= SHARE_OF_ITS_OWN * candidate.lost_s
+        ):
             return other
     return None
 
@@ -69,8 +65,8 @@ def _rests(candidate: Candidate, table: BlameTable, timeline: Timeline, joined: 
     if not len(joined):
         return False
     own = timeline.own
-    here = np.isin(own.activity, table.target[candidate.entries])
-    return float(own.seconds[here & np.isin(own.burst, joined.burst)].sum()) > AT_REST * float(own.seconds[here].sum())
+    here = table.numbering.activity_mask(table.target[candidate.entries])[own.activity]
+    return float(own.seconds[here & np.isin(own.burst, joined.burst)].sum()) > MAJORITY * float(own.seconds[here].sum())
 
 
 def without(candidate: Candidate, table: BlameTable, timeline: Timeline, replay: Replay) -> Timeline:
@@ -94,7 +90,7 @@ def without(candidate: Candidate, table: BlameTable, timeline: Timeline, replay:
 def _shortened(candidate: Candidate, table: BlameTable, timeline: Timeline, removed: FloatArray) -> FloatArray:
     """Seconds of the rows of own work, those of the candidate less what was removed from their bursts."""
     own = timeline.own
-    hit = np.isin(own.activity, np.unique(table.target[candidate.entries]))
+    hit = table.numbering.activity_mask(table.target[candidate.entries])[own.activity]
     inside = np.bincount(own.burst[hit], weights=own.seconds[hit], minlength=len(removed))
     left = 1.0 - np.minimum(removed / np.maximum(inside, 1e-300), 1.0)
     return np.where(hit, own.seconds * left[own.burst], own.seconds)

@@ -9,17 +9,11 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.evidence import PoolOrder
 from scalana.detectors.rollup.candidates import Candidate
-from scalana.detectors.rollup.library_calls import MOST
+from scalana.detectors.thresholds.factors import DOUBLED
+from scalana.detectors.thresholds.shares import MAJORITY, SUBSTANTIAL, WORTH_A_FINDING
 from scalana.detectors.whatif.call_pools import CallPool
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline
-
-PIECES = 2
-"""Into so many pieces each call is cut where pieces are smaller."""
-WORTH = 0.01
-"""Part of the run's time that an order must bring."""
-LARGE_PART = 0.2
-"""The same, of what the finding says comes back."""
 
 
 def describe_pool(
@@ -32,9 +26,9 @@ def describe_pool(
         if not _within(candidate, pool, table, timeline):
             continue
         run_s = float(timeline.locations.end_s.max() - timeline.locations.start_s.min())
-        least_s = max(WORTH * run_s, LARGE_PART * saving_s)
+        least_s = max(WORTH_A_FINDING * run_s, SUBSTANTIAL * saving_s)
         first_s = pool.saved_s(timeline, lambda tasks: tasks.task_s, longest_first=True)
-        halves_s = pool.saved_s(timeline, lambda tasks: np.repeat(tasks.task_s / PIECES, PIECES))
+        halves_s = pool.saved_s(timeline, lambda tasks: np.repeat(tasks.task_s / DOUBLED, DOUBLED))
         if max(first_s, halves_s) < least_s:
             return None
         return PoolOrder(
@@ -50,9 +44,7 @@ def describe_pool(
 def _within(candidate: Candidate, pool: CallPool, table: BlameTable, timeline: Timeline) -> bool:
     """Whether most of what a candidate's ranks do at its place is done in calls of a pool."""
     own, locations = timeline.own, timeline.locations
-    wanted = np.zeros(len(timeline.activities), dtype=bool)
-    targets = table.target[candidate.entries]
-    wanted[targets[targets < len(wanted)]] = True
+    wanted = table.numbering.activity_mask(table.target[candidate.entries])
     location = burst_locations(timeline)[own.burst]
     rows = np.flatnonzero(wanted[own.activity] & np.isin(locations.rank[location], candidate.ranks))
     inside = np.zeros(len(timeline.calls) + len(locations) + 1)
@@ -60,4 +52,4 @@ def _within(candidate: Candidate, pool: CallPool, table: BlameTable, timeline: T
         np.add.at(inside, each.tasks.take + 1, 1)
         np.add.at(inside, each.tasks.reply + 1, -1)
     seconds = own.seconds[rows]
-    return float(seconds[np.cumsum(inside)[own.burst[rows]] > 0].sum()) > MOST * float(seconds.sum())
+    return float(seconds[np.cumsum(inside)[own.burst[rows]] > 0].sum()) > MAJORITY * float(seconds.sum())

@@ -12,13 +12,11 @@ from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.place_time import place_time
+from scalana.detectors.thresholds.factors import AS_LONG
 from scalana.detectors.whatif.replay import Change
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
-
-AS_LONG = 0.8
-"""Part of what a candidate's ranks spend at its place from which another rank takes as long there."""
 
 
 def with_alike(
@@ -37,8 +35,7 @@ def with_alike(
     usual_s = float(np.median(np.delete(wall_s, ranks)))
     own = timeline.own
     targets = np.unique(table.target[candidate.entries])
-    wanted = np.zeros(len(timeline.activities), dtype=bool)
-    wanted[with_contexts_of_others(targets, joined.ranks, table.work, timeline)] = True
+    wanted = table.numbering.activity_mask(with_contexts_of_others(targets, joined.ranks, table.work, timeline))
     rank = timeline.locations.rank[burst_locations(timeline)[own.burst]]
     rows = np.flatnonzero(wanted[own.activity] & np.isin(rank, np.setdiff1d(ranks, candidate.ranks)))
     part = np.clip(1.0 - usual_s / np.maximum(wall_s, 1e-300), 0.0, 1.0)

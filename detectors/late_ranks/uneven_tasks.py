@@ -17,8 +17,10 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate, add
-from scalana.detectors.rollup.library_calls import MOST
 from scalana.detectors.rollup.named_place import CodeLocation
+from scalana.detectors.thresholds.counts import SHOWS_THE_NOISE
+from scalana.detectors.thresholds.factors import COMPARABLE, FAR_MORE
+from scalana.detectors.thresholds.shares import MAJORITY, MINOR, PREDOMINANT, SHARE_OF_ITS_OWN, SLIGHT
 from scalana.detectors.whatif.changes import IntervalExcess, change_of
 from scalana.detectors.whatif.joins import with_join_waits
 from scalana.detectors.whatif.replay import Replay
@@ -30,21 +32,6 @@ from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import MESSAGES
 
 _NAMED = (VertexKind.LOOP, VertexKind.FUNCTION)
-
-LARGER = 2.0
-"""So many times what is ordinary a piece computes that is not like the others."""
-ALIKE = 1.5
-"""So many times what is ordinary a piece computes at most that is."""
-ENOUGH = 5
-"""Pieces between the same two calls from which one knows what is ordinary, and large ones that are no accident."""
-APART = 0.75
-"""Part of what a piece computes above what is ordinary that must be more than those who wait compute."""
-OFTEN = 0.25
-"""Part of the large pieces that are waited for that must be larger than those of who waits."""
-SHORT = 0.05
-"""Part of the bursts in which a rank spends its time below which a burst is no task."""
-NOTABLE = 0.1
-"""Part of what ranks compute at a place that must be in excess."""
 
 
 @dataclass(slots=True)
@@ -73,13 +60,17 @@ class UnevenTasks:
         is_piece = _pieces(calls.location, cpu_s)
         number, _ = number_columns(calls.location, before, calls.vertex, is_piece.astype(np.int64))
         usual_s = quantiles(number, cpu_s, (0.5,), (False,))[0][number]
-        known = is_piece & (np.bincount(number)[number] >= ENOUGH)
-        alike = known & (cpu_s <= ALIKE * usual_s)
-        large = known & (cpu_s > LARGER * usual_s)
+        known = is_piece & (np.bincount(number)[number] >= SHOWS_THE_NOISE)
+        alike = known & (cpu_s <= COMPARABLE * usual_s)
+        large = known & (cpu_s > FAR_MORE * usual_s)
         waited, apart = _judge(table, timeline, wait_s, is_piece, large, cpu_s, usual_s)
         waited_s, apart_s = float(cpu_s[waited].sum()), float(cpu_s[apart].sum())
         between_s = float(cpu_s[known & ~large & ~alike].sum())
-        rare = len(apart) < ENOUGH or apart_s < OFTEN * waited_s or between_s > float(cpu_s[large].sum())
+        rare = (
+            len(apart) < SHOWS_THE_NOISE
+            or apart_s < SHARE_OF_ITS_OWN * waited_s
+            or between_s > float(cpu_s[large].sum())
+        )
         if rare:
             large[:] = False
         return cls(number, alike, large)
@@ -126,9 +117,7 @@ class UnevenTasks:
             return None
         calls, own = timeline.calls, timeline.own
         count = len(calls)
-        wanted = np.zeros(len(timeline.activities), dtype=bool)
-        targets = table.target[candidate.entries]
-        wanted[targets[targets < len(wanted)]] = True
+        wanted = table.numbering.activity_mask(table.target[candidate.entries])
         rows = np.flatnonzero(wanted[own.activity] & (own.burst < count))
         burst, location = own.burst[rows], calls.location
         here = np.isin(timeline.locations.rank[location], candidate.ranks)
@@ -141,7 +130,7 @@ class UnevenTasks:
         large = np.flatnonzero(self.large & here & (did_s > 0.0))
         # Samples tell what single pieces spend at one of several places by chance, and what all of them do.
         over_s = float((cpu_s[large] - usual_s[self.number[large]]).sum())
-        if over_s <= 0.0 or over_s < NOTABLE * float(cpu_s[here].sum()):
+        if over_s <= 0.0 or over_s < MINOR * float(cpu_s[here].sum()):
             return None
         part = min(1.0, over_s / float(cpu_s[large].sum()))
         return IntervalExcess(
@@ -156,7 +145,7 @@ def _join(group: list[Candidate], psg: PSG) -> Candidate:
     group = sorted(group, key=lambda candidate: -candidate.lost_s)
     largest, lost_s = group[0], sum(candidate.lost_s for candidate in group)
     code_location = largest.code_location
-    if largest.lost_s < MOST * lost_s:
+    if largest.lost_s < MAJORITY * lost_s:
         chains = [_without_calls(candidate.code_location.vertex, psg) for candidate in group]
         places = [{psg[vertex].place for vertex in chain} for chain in chains]
         named = [v for v in chains[0] if psg[v].kind in _NAMED and all(psg[v].place in other for other in places)]
@@ -185,7 +174,7 @@ def _pieces(location: IntArray, cpu_s: FloatArray) -> BoolArray:
     shorter than the bursts in which their location spends its time."""
     squares = weighted_count(location, cpu_s * cpu_s, int(location.max(initial=-1)) + 1)
     long_s = squares / np.maximum(weighted_count(location, cpu_s, len(squares)), 1e-300)
-    return np.asarray(cpu_s > SHORT * long_s[location])
+    return np.asarray(cpu_s > SLIGHT * long_s[location])
 
 
 def _waits_for_messages(table: BlameTable, timeline: Timeline) -> FloatArray:
@@ -229,5 +218,5 @@ def _judge(
     for at in (next_one - 1, next_one):
         other, known = task(at, waiter)
         most_s = np.maximum(most_s, np.where(known, cpu_s[other], 0.0))
-    apart = cpu_s[late] - most_s >= APART * (cpu_s[late] - usual_s[late])
+    apart = cpu_s[late] - most_s >= PREDOMINANT * (cpu_s[late] - usual_s[late])
     return np.unique(late), np.unique(late[apart])

@@ -17,43 +17,30 @@ from scalana.detectors.delays.served import all_recorded_s
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.candidates import Candidate, join_entries
+from scalana.detectors.thresholds.counts import SHOWS_THE_USUAL
+from scalana.detectors.thresholds.factors import COMPARABLE
+from scalana.detectors.thresholds.shares import (
+    CORES_SHARED,
+    IN_PART,
+    MAJORITY,
+    SUBSTANTIAL,
+    VANISHING,
+    WORTH_A_FINDING,
+    WORTH_IF_ONCE,
+    WORTH_IF_UNSTEADY,
+)
 from scalana.detectors.whatif.changes import IntervalExcess, excess_of, interval_excess
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
-CROWDED = 0.05
-"""Part of all own time in which ranks wait for a core, from which they are taken to share cores."""
-WORTH = 0.01
-"""Part of all recorded rank-seconds that the program must be found to cost in what only a finding's ranks do."""
-WORTH_ALIKE = 0.03
-"""The same of work that all ranks do, of which some do a little more, and of what happened but once or twice."""
-WORTH_UNRESOLVED = 0.05
-"""The same of what is late for no cause that is known, for ranks that wait for no cores."""
-ONCE = 3.0
-"""Stretches over which an excess must spread not to have come by chance."""
-STARVED = 0.3
-"""Part of the excess of most ranks without a core, from which it is the machine's if their computing, or sleep,
-explains less than half of it: what they wait for otherwise (a loader, a thread) has no core either."""
-OFF_CPU = 0.3
-"""With less than this part of it on a CPU, or waiting for one, an excess is sleep, or waiting for a disk or a lock."""
-STEADY = 0.5
-"""Part of a finding that ranks must be late with on average, to lack a core for more than a turn now and then."""
-ALONE = 0.2
-"""Where others spend less than this part of what a finding's ranks do, it is not a difference in like work."""
 LATENCY_S, BYTES_PER_S = 1e-3, 2e6
 """What a call takes at most to move its payload, on any network, where every rank has a core: so long, and so fast."""
 
-UNEQUAL = 1.5
-"""Up to so many times the CPU time of others, the same work may take on a core whose neighbour computes as well (two
-threads of one core), or that other programs use."""
 
 NOT_OF_WORK = ("slow-transfer", "unresolved")
 """Kinds of findings that blame calls, and no work between them."""
-
-TOLD = 1e-4
-"""Part of all recorded rank-seconds below which it is not asked why others wait for a place."""
 
 
 @dataclass(slots=True)
@@ -69,7 +56,7 @@ class CoreContention:
         """Add up a run's own work."""
         own = timeline.own
         wait_s, cpu_s = float(own.core_wait_s.sum()), float(own.cpu_s.sum())
-        oversubscribed = wait_s > CROWDED * float(own.seconds.sum())
+        oversubscribed = wait_s > CORES_SHARED * float(own.seconds.sum())
         return cls(oversubscribed, wait_s / cpu_s if oversubscribed and cpu_s > 0.0 else 0.0)
 
     def programs_part(self, excess: IntervalExcess, computing: bool = True) -> float:
@@ -99,7 +86,7 @@ def computes_in_turn(excess: IntervalExcess) -> bool:
     if excess.of_pieces or shares is None:
         return True
     cpu, core_wait = shares
-    return core_wait <= cpu or excess.times_usual() >= UNEQUAL
+    return core_wait <= cpu or excess.times_usual() >= COMPARABLE
 
 
 def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo, part: float = 1.0) -> list[Finding]:
@@ -126,28 +113,32 @@ def _is_turns(
             return True
         # Who shares a core with another program, or has one too few, lacks it on average, or in one long stretch.
         steady, spread = finding.evidence.steady_share, finding.evidence.sync_intervals
-        return steady is not None and spread is not None and steady < STEADY and spread >= ONCE
+        return steady is not None and spread is not None and steady < MAJORITY and spread >= SHOWS_THE_USUAL
     # Ranks that hardly compute between their calls take turns on the cores inside of these: own work does not show it.
     if not contention.oversubscribed and not (finding.kind in NOT_OF_WORK and set(finding.ranks) <= outnumbered):
         return False
     if finding.kind == "slow-transfer":  # what moves data has no core either
         return True
     if finding.kind == "unresolved":  # in calls, too, ranks wait for their turns
-        if finding.saving_s < WORTH * recorded_s / ranks:
+        if finding.saving_s < WORTH_A_FINDING * recorded_s / ranks:
             return True  # it goes on with the next turn
         if len(finding.ranks) > ranks / 2 and set(finding.ranks) <= outnumbered:
             return True
-        return finding.lost_s < WORTH_UNRESOLVED * (1.0 + contention.per_cpu) * recorded_s
+        return finding.lost_s < WORTH_IF_ONCE * (1.0 + contention.per_cpu) * recorded_s
     intervals, (cpu, core_wait) = finding.evidence.sync_intervals, finding.evidence.cpu_split()
     if intervals is None or cpu is None or core_wait is None:
         return False
-    asleep = cpu + core_wait < OFF_CPU
+    asleep = cpu + core_wait < IN_PART
     explained = cpu * (1.0 + contention.per_cpu)
     if finding.evidence.sleeps:
         explained += 1.0 - cpu - core_wait
-    if len(finding.ranks) > ranks / 2 and core_wait > max(STARVED, 2.0 * cpu) and explained < 0.5:
+    if len(finding.ranks) > ranks / 2 and core_wait > max(IN_PART, 2.0 * cpu) and explained < 0.5:
         return True
-    worth = WORTH if intervals >= ONCE and (asleep or alone(finding) or does_more(finding)) else WORTH_ALIKE
+    worth = (
+        WORTH_A_FINDING
+        if intervals >= SHOWS_THE_USUAL and (asleep or alone(finding) or does_more(finding))
+        else WORTH_IF_UNSTEADY
+    )
     programs = finding.evidence.programs_share
     return (programs if programs is not None else 1.0) * finding.lost_s < worth * recorded_s
 
@@ -155,19 +146,23 @@ def _is_turns(
 def alone(finding: Finding) -> bool:
     """Whether only the ranks of a finding spend time at its place, beside which that of others is little."""
     place = finding.evidence.place
-    return place is not None and place.seconds_others is not None and place.seconds_others < ALONE * place.seconds_here
+    return (
+        place is not None
+        and place.seconds_others is not None
+        and place.seconds_others < SUBSTANTIAL * place.seconds_here
+    )
 
 
 def does_more(finding: Finding) -> bool:
     """Whether a finding's ranks are always late, and compute so much longer than others over the run, at its place or
     in the module that it lies in, that no core is slow enough to explain it: they have another amount of work."""
     evidence = finding.evidence
-    if evidence.steady_share is None or evidence.steady_share < STEADY:
+    if evidence.steady_share is None or evidence.steady_share < MAJORITY:
         return False
     for time in (evidence.place, evidence.module_time):
         if time is None or time.cpu_here is None or time.cpu_others is None:
             continue
-        if time.cpu_here >= UNEQUAL * time.cpu_others > 0.0:
+        if time.cpu_here >= COMPARABLE * time.cpu_others > 0.0:
             return True
     return False
 
@@ -185,7 +180,7 @@ def turns_s(table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:
     contention = replace(contention, per_cpu=0.0)
     recorded_s = all_recorded_s(timeline)
     for candidate in join_entries(table, timeline, psg):
-        if candidate.code_location.kind != TargetKind.OWN or candidate.lost_s < TOLD * recorded_s:
+        if candidate.code_location.kind != TargetKind.OWN or candidate.lost_s < VANISHING * recorded_s:
             continue
         part = contention.programs_part(interval_excess(candidate, table, timeline))
         np.add.at(result, table.target[candidate.entries], table.seconds[candidate.entries] * (1.0 - part))

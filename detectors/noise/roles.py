@@ -11,11 +11,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable, propagate
+from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.delay_costs import propagate
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.noise.task_farms import COUNTER, TaskFarm
 from scalana.detectors.rollup.candidates import Candidate, shares_of
 from scalana.detectors.rollup.place_time import place_time, runs_of_ranks
+from scalana.detectors.thresholds.differences import ORDINARY
+from scalana.detectors.thresholds.factors import FAR_MORE
+from scalana.detectors.thresholds.shares import CLEAR_MAJORITY, LARGELY, MAJORITY, MINOR, PREDOMINANT
 from scalana.detectors.whatif.changes import IntervalExcess, comparisons_blamed
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -26,22 +30,6 @@ from scalana.runtime.operations import BY_NAME, MESSAGES
 
 LOCKS = tuple(BY_NAME[f"win_{name}"].code for name in ("unlock", "flush"))
 """Operations with which one is let into an epoch of a window."""
-COMPUTING = 0.7
-"""Part of an excess on a CPU, or waiting for one, from which ranks can be compared by what they compute."""
-IDLE = 0.1
-"""Part of the CPU seconds of those that are waited for, below which those that wait have no work of their own."""
-SAME_WORK = 0.5
-"""Part of what a candidate's ranks compute at its place, from which another rank has the same work."""
-ALIKE = 0.2
-"""Part by which one rank may compute more than is ordinary among those that have the same work."""
-LARGER = 2.0
-"""So many times what is ordinary a stretch computes that is not like the others."""
-EVERY_TIME = 0.6
-"""Part of a rank's rounds over which its work at a place must spread for the rank to do it every time."""
-HANDED = 0.75
-"""Part of the waiting for a place that must be for messages and locks: who had to wait is late for what comes next."""
-RARE = 0.1
-"""Part of a candidate's excess, or waiting, that may be of another kind."""
 AMONG, AMONG_UNEVEN = 0.6, 0.45
 """Part of the waiting for a pool's ranks that may be of others of the pool; where some pieces are far larger than most.
 """
@@ -52,7 +40,7 @@ def is_ordinary(candidate: Candidate, excess: IntervalExcess, table: BlameTable,
     work of their own, or that wait for work which those that do it at all do every time. Sleep is ordinary only
     where all ranks do it: workers that sleep may wait for something that is worth to be told."""
     shares = excess.shares()
-    if shares is None or (sum(shares) < COMPUTING and not excess.asleep):
+    if shares is None or (sum(shares) < LARGELY and not excess.asleep):
         return False
     if not _most_work_alike(candidate, excess, table, timeline, psg):
         return False
@@ -78,21 +66,21 @@ def takes_its_share(
     """
     if excess is not None:
         shares, work_s = excess.shares(), _work_s(candidate, excess, table, timeline, psg)
-        if shares is None or sum(shares) < COMPUTING:
+        if shares is None or sum(shares) < LARGELY:
             return False
     hit = np.flatnonzero(shares_of(candidate, table))
     group = table.shares.group[hit]
     seconds = table.flow_s[group] * table.shares.share[hit]
     vertex = table.groups.comparison_vertex[table.groups.group_comparison[group]]
     for farm in farms:
-        if float(seconds[np.isin(vertex, list(farm.handing))].sum()) < HANDED * float(seconds.sum()):
+        if float(seconds[np.isin(vertex, list(farm.handing))].sum()) < PREDOMINANT * float(seconds.sum()):
             continue
         ranks = candidate.ranks
         if not set(ranks) <= set(farm.ranks) or not _within(candidate, farm, table, timeline):
             continue
         if not farm.alike(ranks) or not farm.end_together(ranks):
             return False
-        if excess is not None and np.delete(work_s, farm.ranks).max(initial=0.0) > RARE * work_s.max():
+        if excess is not None and np.delete(work_s, farm.ranks).max(initial=0.0) > MINOR * work_s.max():
             return False
         even = farm.even(ranks)
         if farm.giver == COUNTER:
@@ -110,12 +98,11 @@ def _within(candidate: Candidate, farm: TaskFarm, table: BlameTable, timeline: T
     if candidate.code_location.kind != TargetKind.OWN:
         return candidate.code_location.kind == TargetKind.UNRESOLVED
     own = timeline.own
-    wanted = np.zeros(len(timeline.activities), dtype=bool)
-    wanted[table.target[candidate.entries]] = True
+    wanted = table.numbering.activity_mask(table.target[candidate.entries])
     rows = np.flatnonzero(wanted[own.activity])
     rows = rows[np.isin(timeline.locations.rank[burst_locations(timeline)[own.burst[rows]]], candidate.ranks)]
     inside = float(own.seconds[rows[np.isin(own.burst[rows], farm.burst)]].sum())
-    return inside >= HANDED * float(own.seconds[rows].sum())
+    return inside >= PREDOMINANT * float(own.seconds[rows].sum())
 
 
 def _work_s(
@@ -132,7 +119,7 @@ def _handed_on(candidate: Candidate, table: BlameTable, timeline: Timeline) -> b
     group = table.shares.group[hit]
     seconds = table.flow_s[group] * table.shares.share[hit]
     handed = np.isin(table.groups.group_operation[group], (*MESSAGES, *LOCKS))
-    return float(seconds[handed].sum()) >= HANDED * float(seconds.sum())
+    return float(seconds[handed].sum()) >= PREDOMINANT * float(seconds.sum())
 
 
 def _done_every_time(
@@ -141,11 +128,10 @@ def _done_every_time(
     """Whether every rank does as much at a candidate's place as any other, or nothing, and most of the candidate's do
     so in every round of the loop around it."""
     work_s = _work_s(candidate, excess, table, timeline, psg)
-    if ((work_s > RARE * work_s.max()) & (work_s < (1.0 - ALIKE) * work_s.max())).any():
+    if ((work_s > MINOR * work_s.max()) & (work_s < (1.0 - ORDINARY) * work_s.max())).any():
         return False
     own, calls = timeline.own, timeline.calls
-    wanted = np.zeros(len(timeline.activities), dtype=bool)
-    wanted[table.target[candidate.entries]] = True
+    wanted = table.numbering.activity_mask(table.target[candidate.entries])
     rows = np.flatnonzero(wanted[own.activity] & (own.burst < len(calls)))
     spent_s = weighted_count(own.burst[rows], (own.seconds if excess.asleep else own.cpu_s)[rows], len(calls))
     rank = timeline.locations.rank[calls.location]
@@ -153,7 +139,7 @@ def _done_every_time(
     runs = runs_of_ranks(candidate.code_location.vertex, timeline, psg)
     if np.count_nonzero(runs) < 2:
         return False
-    every = (runs * squares > 0.0) & (whole_s**2 >= EVERY_TIME * runs * squares)
+    every = (runs * squares > 0.0) & (whole_s**2 >= CLEAR_MAJORITY * runs * squares)
     return bool(2 * np.count_nonzero(every[candidate.ranks]) > len(candidate.ranks))
 
 
@@ -171,10 +157,10 @@ def _waiters_idle(candidate: Candidate, table: BlameTable, timeline: Timeline) -
         return np.asarray(cpu_s[call + 1] - cpu_s[begin])
 
     waited_for_s = computed_s(intervals.culprit[blamed], intervals.since_culprit[blamed])[number]
-    idle = computed_s(intervals.call[rows], intervals.since_call[rows]) < IDLE * waited_for_s
+    idle = computed_s(intervals.call[rows], intervals.since_call[rows]) < MINOR * waited_for_s
     idle &= np.isin(timeline.instances.operation[intervals.instance[blamed]], MESSAGES)[number]
     wait_s = intervals.wait_s[rows]
-    return float(wait_s[~idle].sum()) <= RARE * float(wait_s.sum())
+    return float(wait_s[~idle].sum()) <= MINOR * float(wait_s.sum())
 
 
 def _most_work_alike(
@@ -185,10 +171,10 @@ def _most_work_alike(
     ranks = np.asarray(candidate.ranks)
     work_s = _work_s(candidate, excess, table, timeline, psg)
     largest = float(work_s[ranks].max())
-    same = work_s >= SAME_WORK * largest
+    same = work_s >= MAJORITY * largest
     if largest <= 0.0 or 2 * np.count_nonzero(same) <= timeline.ranks or (excess.asleep and not same.all()):
         return False
-    if largest <= (1.0 + ALIKE) * float(np.median(work_s[same])):
+    if largest <= (1.0 + ORDINARY) * float(np.median(work_s[same])):
         return True
     if 2 * len(ranks) <= timeline.ranks:
         return False
@@ -197,7 +183,7 @@ def _most_work_alike(
     rank = timeline.locations.rank[excess.location[late]]
     tasks = np.bincount(rank, minlength=timeline.ranks)[ranks]
     piece_s = weighted_count(rank, over_s[late], timeline.ranks)[ranks] / np.maximum(tasks, 1)
-    return bool(piece_s.max() <= (1.0 + ALIKE) * np.median(piece_s))
+    return bool(piece_s.max() <= (1.0 + ORDINARY) * np.median(piece_s))
 
 
 def _stretches_alike(excess: IntervalExcess, period_s: float) -> bool:
@@ -206,5 +192,5 @@ def _stretches_alike(excess: IntervalExcess, period_s: float) -> bool:
     if not len(cpu_s):
         return False
     usual_s = float(np.median(cpu_s))
-    larger = cpu_s > LARGER * usual_s + 2.0 * period_s
-    return float((cpu_s[larger] - usual_s).sum()) <= RARE * float(cpu_s.sum())
+    larger = cpu_s > FAR_MORE * usual_s + 2.0 * period_s
+    return float((cpu_s[larger] - usual_s).sum()) <= MINOR * float(cpu_s.sum())

@@ -1,4 +1,4 @@
-"""FindingMaker causes from noise: dead band, persistence, and outliers against the run's own variation."""
+"""Causes separated from noise: dead band, persistence, and outliers against the run's own variation."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ import numpy.typing as npt
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.sync_intervals import SyncIntervals
+from scalana.detectors.thresholds.certainty import OUTLYING
+from scalana.detectors.thresholds.counts import SHOWS_THE_NOISE
+from scalana.detectors.thresholds.differences import DEAD_BAND, ORDINARY, STANDS_OUT, STANDS_OUT_AT_START
+from scalana.detectors.thresholds.shares import EXPLAINED
 from scalana.detectors.whatif.replay import Replay
 from scalana.graphs.arrays.hashing import number_columns, ordered
 from scalana.graphs.arrays.segments import at_quantiles, medians, quantiles, sort_segments, weighted_count
@@ -18,29 +22,8 @@ from scalana.graphs.arrays.shards import each, portions_of
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 
-DEAD_BAND = 0.05
-"""Differences below this part of the stretch are no finding."""
-PERSISTENT = 5.0
-"""Standard errors by which a rank's mean lateness must differ from zero to be its own."""
-OUTLYING = 5.0
-"""Standard deviations of the ordinary stretch by which a single lateness must stand out."""
-REPEATED = 5
-"""Instances from which the noise of a place can be estimated."""
-STANDS_OUT = 0.3
-"""Part of the ordinary stretch by which a lateness must exceed it where nothing repeats."""
-STANDS_OUT_AT_START = 1.0
-"""The same of what lies between the start of the record and the first meeting: processes start and import at very
-different speeds on a busy machine, and this says little about the program."""
-
-
 EPOCHS, EPOCH = 8, 20
 """Parts of the run, of which a rank may be late in some, and instances of a place that there must be in one."""
-LATE_FOR_A_WHILE = 0.2
-"""Part of what its stretches ordinarily take by which a rank must then be late (beside a single other one, half as long
-again as that one takes): a core that others use as well may be slow for a while, too."""
-
-STALLED = 0.8
-"""Part of a lateness that must be spent off the CPU for it to count as no noise of a busy machine."""
 
 
 @dataclass(slots=True)
@@ -186,13 +169,13 @@ def _judge(
     outlying = late_s > OUTLYING * np.maximum(spread[site], 1e-4)
     over_s = own_s - np.repeat(medians(first, own_s), size + 1)
     persistent = _persistently_late(pair, over_s)[pair[culprit]]
-    enough = np.bincount(site)[site] >= REPEATED
+    enough = np.bincount(site)[site] >= SHOWS_THE_NOISE
     # Nothing that shares cores with others makes a rank sleep or wait for a disk or a lock: where that is what makes it
     # late, and it hardly waited for a core (what throttles a core shows as sleep), the turns are the program's doing.
     usual_stall = medians(member_first, stall_s[member])
     starved = seconds.starved[call[culprit]] - seconds.starved[begin[culprit]]
-    stalled = (late_s > STANDS_OUT * np.maximum(median, 1e-12)) & (starved <= (1.0 - STALLED) * late_s)
-    stalled &= stall_s[culprit] - usual_stall >= STALLED * late_s
+    stalled = (late_s > STANDS_OUT * np.maximum(median, 1e-12)) & (starved <= (1.0 - EXPLAINED) * late_s)
+    stalled &= stall_s[culprit] - usual_stall >= EXPLAINED * late_s
     needed = np.where(since[culprit] < 0, STANDS_OUT_AT_START, STANDS_OUT) * np.maximum(median, 1e-12)
     signal = in_band & np.where(enough, outlying | persistent | stalled, late_s > needed)
     arrived = (calls.enter_s[intervals.culprit[latenesses]] - seconds.begin_s) / max(seconds.run_s, 1e-300)
@@ -229,7 +212,7 @@ def _persistently_late(pair: IntArray, late_s: FloatArray) -> npt.NDArray[np.boo
     mean = weighted_count(pair, late_s, len(number)) / some
     squares = weighted_count(pair, late_s * late_s, len(number))
     error = np.sqrt(np.maximum(squares / some - mean**2, 0.0) / np.maximum(number - 1, 1)) + 1e-9
-    return np.asarray((number >= REPEATED) & (mean > PERSISTENT * error))
+    return np.asarray((number >= SHOWS_THE_NOISE) & (mean > OUTLYING * error))
 
 
 def _late_for_a_while(pair: IntArray, epoch: IntArray, own_s: FloatArray, over_s: FloatArray) -> npt.NDArray[np.bool_]:
@@ -238,5 +221,5 @@ def _late_for_a_while(pair: IntArray, epoch: IntArray, own_s: FloatArray, over_s
     part = pair * EPOCHS + epoch
     number = np.bincount(part)
     late_s = weighted_count(part, over_s, len(number))
-    much = late_s >= LATE_FOR_A_WHILE * weighted_count(part, own_s - over_s, len(number))
+    much = late_s >= ORDINARY * weighted_count(part, own_s - over_s, len(number))
     return np.asarray((_persistently_late(part, over_s) & much & (number >= EPOCH))[part])

@@ -14,6 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from scalana.detectors.thresholds.certainty import BY_CHANCE
+from scalana.detectors.thresholds.counts import SHOWS_THE_NOISE, SHOWS_THE_USUAL
+from scalana.detectors.thresholds.differences import ORDINARY, SLOW_IN_A_POOL
+from scalana.detectors.thresholds.factors import AS_LONG, FAR_MORE
+from scalana.detectors.thresholds.limits import TRIED_AT_MOST
+from scalana.detectors.thresholds.shares import MAJORITY, MINOR, NEARLY_ALL, SUBSTANTIAL
 from scalana.detectors.whatif.call_pools import CallPool
 from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.segments import median_by_key, weighted_count
@@ -27,33 +33,6 @@ COUNTER = -2
 NOBODY = -1
 _WINDOW = [BY_NAME[name].code for name in ("one_sided", "win_lock", "win_unlock", "win_flush")]
 _COMPLETING = [BY_NAME[name].code for name in ("wait", "waitany", "test")]
-
-MOST_ASKED = 8
-"""Earlier messages that a rank asks for at most before it hands in what it has computed."""
-MOSTLY = 0.9
-"""Part of a rank's pieces that one and the same must hand out."""
-ENOUGH = 5
-"""Pieces from which a rank is one of a pool."""
-IDLE = 0.1
-"""Part of what a rank of a pool works before a call that others may work before the same."""
-HANDS_OUT = 0.5
-"""The same of who hands out: where all of it is in one call of a library's, its work is before the same calls."""
-ALIKE = 0.2
-"""Part by which a rank's pieces may take longer than is usual."""
-ERRORS = 3.0
-"""Standard errors by which they may do so by chance."""
-SLOWER = 0.5
-"""Part by which pieces of a rank that is slow take longer."""
-FEWER = 0.8
-"""Part of what the others do that a slow rank may do, if pieces go to whoever is free."""
-LEAST = 3
-"""Ranks of a pool that show what is usual."""
-LARGER = 2.0
-"""So many times the median a piece is that is not like the others."""
-SOME = 0.2
-"""Part of the time of all pieces that those may take in excess, of pieces that are much alike."""
-TOGETHER = 0.1
-"""Part of the pool's time by which ranks may end apart."""
 
 
 @dataclass(slots=True)
@@ -92,26 +71,26 @@ class TaskFarm:
         done = np.cumsum(np.bincount(self.rank)[self.ranks][order])
         return float(self.mean_s[order][np.searchsorted(done, done[-1] / 2)])
 
-    def slow(self, by: float = SLOWER) -> npt.NDArray[np.bool_]:
+    def slow(self, by: float = SLOW_IN_A_POOL) -> npt.NDArray[np.bool_]:
         """Which ranks take longer for a piece by some part, and do fewer as whoever is free takes the next
         ``[ranks of the pool]``."""
         count = np.bincount(self.rank)[self.ranks]
-        slow = self.mean_s - ERRORS * self.error_s > (1.0 + by) * self.usual_s
-        if len(self.ranks) < LEAST or slow.all():
+        slow = self.mean_s - BY_CHANCE * self.error_s > (1.0 + by) * self.usual_s
+        if len(self.ranks) < SHOWS_THE_USUAL or slow.all():
             return np.zeros(len(slow), dtype=bool)
-        return np.asarray(slow & (count <= FEWER * np.median(count[~slow])))
+        return np.asarray(slow & (count <= AS_LONG * np.median(count[~slow])))
 
     def alike(self, ranks: list[int]) -> bool:
         """Whether none of some ranks takes longer for a piece than is usual, but for those that do fewer for that."""
         usual_s = self.usual_s
-        own = np.isin(self.ranks, ranks) & ~self.slow(ALIKE)
-        return bool((self.mean_s[own] - ERRORS * self.error_s[own] <= (1.0 + ALIKE) * usual_s).all())
+        own = np.isin(self.ranks, ranks) & ~self.slow(ORDINARY)
+        return bool((self.mean_s[own] - BY_CHANCE * self.error_s[own] <= (1.0 + ORDINARY) * usual_s).all())
 
     def end_together(self, ranks: list[int]) -> bool:
         """Whether none of some ranks is busy long after the others."""
         own = np.isin(self.ranks, ranks)
         late_s = float(self.last_s[own].max()) - float(np.median(self.last_s))
-        return late_s <= TOGETHER * (float(self.last_s.max()) - self.first_s)
+        return late_s <= MINOR * (float(self.last_s.max()) - self.first_s)
 
     def even(self, ranks: list[int]) -> bool:
         """Whether no pieces of some ranks are far larger than most of the same rank."""
@@ -119,8 +98,8 @@ class TaskFarm:
         seconds, rank = self.seconds[own], self.rank[own]
         keys, median_s = median_by_key(rank, seconds)
         usual_s = median_s[np.searchsorted(keys, rank)]
-        larger = seconds > LARGER * usual_s
-        return float((seconds - usual_s)[larger].sum()) <= SOME * float(seconds.sum())
+        larger = seconds > FAR_MORE * usual_s
+        return float((seconds - usual_s)[larger].sum()) <= SUBSTANTIAL * float(seconds.sum())
 
 
 def find_task_farms(
@@ -140,12 +119,12 @@ def _of_calls(pool: CallPool, timeline: Timeline) -> TaskFarm | None:
     """The tasks of a pool of calls that are one piece of work each; None where few are, or few processes do them."""
     calls, rank = timeline.calls, timeline.locations.rank
     take, reply = (np.concatenate([getattr(each.tasks, name) for each in pool.rounds]) for name in ("take", "reply"))
-    if np.count_nonzero(reply == take + 1) < MOSTLY * len(take):
+    if np.count_nonzero(reply == take + 1) < NEARLY_ALL * len(take):
         return None
     burst = reply[reply == take + 1]
     count = np.bincount(rank[calls.location[burst]], minlength=timeline.ranks)
-    burst = np.sort(burst[count[rank[calls.location[burst]]] >= ENOUGH])
-    ranks = np.flatnonzero(count >= ENOUGH)
+    burst = np.sort(burst[count[rank[calls.location[burst]]] >= SHOWS_THE_NOISE])
+    ranks = np.flatnonzero(count >= SHOWS_THE_NOISE)
     if len(ranks) < 2:
         return None
     own = timeline.own
@@ -167,7 +146,7 @@ def _of_messages(timeline: Timeline, names: ProcessNames) -> list[TaskFarm]:
     before_s = weighted_count(number, seconds, len(caller))
     piece_of = number[burst]
     handed, one = number_columns(piece_of, giver[burst])
-    most = np.bincount(handed) >= np.maximum(ENOUGH, MOSTLY * np.bincount(piece_of)[piece_of[one]])
+    most = np.bincount(handed) >= np.maximum(SHOWS_THE_NOISE, NEARLY_ALL * np.bincount(piece_of)[piece_of[one]])
     members: dict[tuple[int, int], dict[str, list[int]]] = {}
     for who, by in zip(piece_of[one][most].tolist(), giver[burst[one]][most].tolist(), strict=True):
         role = names.role_of(int(timeline.locations.rank[caller[who] % locations]))
@@ -189,9 +168,9 @@ def _of_messages(timeline: Timeline, names: ProcessNames) -> list[TaskFarm]:
             key = vertex * locations + threads
             at = np.minimum(np.searchsorted(caller, key), len(caller) - 1)
             own = at[caller[at] == key]
-            too_busy = (caller[own] % locations == by) & (before_s[own] > HANDS_OUT * before_s[farm].mean())
+            too_busy = (caller[own] % locations == by) & (before_s[own] > MAJORITY * before_s[farm].mean())
             beside = np.union1d(beside, own[~too_busy])
-        if working.only(vertex, beside, IDLE * float(before_s[farm].mean())):
+        if working.only(vertex, beside, MINOR * float(before_s[farm].mean())):
             tasks = burst[np.concatenate([order[first[who] : first[who + 1]] for who in sorted(farm)])]
             giver_rank = int(rank[by]) if by != COUNTER else COUNTER
             farms.append(_pool(vertex, giver_rank, tasks, ranks.tolist(), seconds, timeline))
@@ -237,7 +216,7 @@ def _handing(burst: IntArray, timeline: Timeline) -> list[int]:
     """Vertices of the messages that are sent next after some calls which but complete others."""
     calls, found = timeline.calls, np.zeros(0, np.int64)
     call = burst
-    for _ in range(MOST_ASKED):
+    for _ in range(TRIED_AT_MOST):
         call = call[np.isin(calls.operation[call], _COMPLETING) & (call + 1 < len(calls))]
         call = call[calls.location[call + 1] == calls.location[call]] + 1
         found = np.append(found, call[np.isin(calls.operation[call], MESSAGES)])

@@ -13,7 +13,7 @@ from scalana.detectors.pipeline.diagnosis.culprit_findings import FindingMaker
 from scalana.detectors.pipeline.diagnosis.culprit_places import Places
 from scalana.detectors.pipeline.diagnosis.culprits import Culprit, find_culprits
 from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis, diagnose, what_is_no_layer
-from scalana.detectors.pipeline.diagnosis.replicas import MOST, find_awaited
+from scalana.detectors.pipeline.diagnosis.replicas import find_awaited
 from scalana.detectors.pipeline.measured.on_devices import extents as device_extents
 from scalana.detectors.pipeline.measured.on_devices import hosts_only, with_devices
 from scalana.detectors.pipeline.measured.recorded import FORWARDS, Recorded, read_pipeline
@@ -25,6 +25,7 @@ from scalana.detectors.pipeline.plans.proposal import Proposal
 from scalana.detectors.pipeline.recognised.hand_written import read_hand_written
 from scalana.detectors.pipeline.recognised.streams import fill_and_drain
 from scalana.detectors.reconcile import Extent
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.dependences.progress import of_mpi
 from scalana.graphs.spans.device_actions import uses_device
@@ -98,7 +99,7 @@ class Pipelines:
 
 def explains(culprits: tuple[Culprit, ...], longer_s: float) -> bool:
     """Whether causes that were found in a pipeline explain most of what its steps are longer than others'."""
-    return sum(culprit.lost_s for culprit in culprits) >= MOST * longer_s
+    return sum(culprit.lost_s for culprit in culprits) >= MAJORITY * longer_s
 
 
 def read_all(facts: Facts) -> list[Recorded]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from scalana.detectors.thresholds.differences import TRUSTED_REPLAY
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 NOBODY, SEVERAL = -1, -2
 """In place of a process."""
 TOKEN = "token"
 """What trajectories are made of, if they say nothing else."""
-TRUSTED = 0.05
-"""Error of a model, relative to a step, up to which what it predicts is used in advice."""
 
 
 @dataclass(slots=True)
@@ -32,7 +31,7 @@ class Prediction:
     @property
     def trusted(self) -> bool:
         """Whether advice may use it."""
-        return self.error <= TRUSTED
+        return self.error <= TRUSTED_REPLAY
 
 
 @dataclass(slots=True)

@@ -7,20 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.rl.charges import GENERATES, TRAINS, Charges
-from scalana.detectors.rl.decode import SLOW, Decoding, active_of, fit_speeds, longest_first
+from scalana.detectors.rl.decode import Decoding, active_of, fit_speeds, longest_first
 from scalana.detectors.rl.excess import in_all
 from scalana.detectors.rl.loop import DOINGS, IN_WAIT, Loop
 from scalana.detectors.rl.phases import Doing
+from scalana.detectors.thresholds.factors import SAME_SIZE, SLOW_PROCESS, SLOWER
+from scalana.detectors.thresholds.shares import MOST_STEPS
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import OPERATIONS
-
-MOSTLY = 2 / 3
-"""Part of the steps in which a slow process takes longer than others."""
-ALIKE = 1.02
-"""Times the shortest trajectory of a step, up to which the longest is as long."""
-EVEN = 1.03
-"""Times as long in a single step, from which it counts as slow in that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +192,7 @@ def find_speeds(loop: Loop, decoding: Decoding | None, rollouts: Rollouts | None
     if decoding is not None and rollouts is not None:
         measured, model = decoding.factor, rollouts.recorded_s
         ratio = loop.own_s[:, :, Doing.GENERATION] / np.maximum(model, 1e-12)
-        slow |= _persistent(ratio, model > 0.0) & (measured > SLOW)
+        slow |= _persistent(ratio, model > 0.0) & (measured > SLOW_PROCESS)
         factor[Doing.GENERATION] = _beside_others(measured, slow, loop.that_generate())
     by_tokens = {}
     train = loop.that_train()
@@ -230,7 +225,9 @@ def _by_tokens(spent_s: FloatArray, tokens: FloatArray, some: IntArray) -> tuple
     costs, factor = fit_speeds(work[there], spent[there], rank[there], ranks)
     found = ByTokens(some, tokens, costs)
     model = found.usual_s()
-    steadily = _persistent(spent_s / np.maximum(model, 1e-12), (model > 0.0) & (spent_s > 0.0)) & (factor > SLOW)
+    steadily = _persistent(spent_s / np.maximum(model, 1e-12), (model > 0.0) & (spent_s > 0.0)) & (
+        factor > SLOW_PROCESS
+    )
     return found, factor, steadily
 
 
@@ -251,7 +248,7 @@ def _persistent(ratio: FloatArray, known: BoolArray) -> BoolArray:
         return np.zeros(len(ratio), np.bool_)
     usual = [np.median(each[there]) if there.any() else 1.0 for each, there in zip(ratio.T, known.T, strict=True)]
     beside = ratio / np.maximum(usual, 1e-12)
-    return np.asarray(((beside > EVEN) & known).sum(axis=1) >= MOSTLY * known.sum(axis=1)) & known.any(axis=1)
+    return np.asarray(((beside > SLOWER) & known).sum(axis=1) >= MOST_STEPS * known.sum(axis=1)) & known.any(axis=1)
 
 
 def split(
@@ -324,7 +321,7 @@ def _avoidable(rollouts: Rollouts) -> FloatArray:
 def _of_lengths(loop: Loop) -> BoolArray:
     """In which steps one trajectory is longer than another, so that waiting may be for its length ``[steps]``."""
     tokens = [tokens_of(loop, None, step) for step in range(loop.steps)]
-    return np.array([bool(len(each)) and each.max() > ALIKE * each.min() for each in tokens], np.bool_)
+    return np.array([bool(len(each)) and each.max() > SAME_SIZE * each.min() for each in tokens], np.bool_)
 
 
 def _under_batched(loop: Loop, decoding: Decoding) -> FloatArray:

@@ -8,20 +8,20 @@ seen in the forward pass while the others wait.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 
-from scalana.detectors.delays.blame import Shares, propagate
+from scalana.detectors.delays.delay_costs import Shares, propagate
 from scalana.detectors.delays.sync_intervals import SyncIntervals
 from scalana.detectors.rl.loop import COLUMNS, DOINGS, IN_CALL, IN_WAIT, Loop
 from scalana.detectors.rl.phases import Doing
+from scalana.detectors.thresholds.shares import MINOR
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 
 GENERATES, TRAINS = 1, 2
 """Bits of :func:`stages_of`."""
-_BEFORE = 0.1
-"""Part of the time that is compared by which a moment lies before its end."""
 
 
 @dataclass(slots=True)
@@ -73,25 +73,23 @@ def charge(timeline: Timeline, intervals: SyncIntervals, loop: Loop) -> Charges:
     total = excess.sum(axis=1)
     share = np.divide(excess, total[:, None], out=np.zeros_like(excess), where=total[:, None] > 0.0)
     # A wait of the culprit, since both last met, hands its share on to those that made it wait.
-    handed = _handed(culprit, begin[0], end[0], who, end[1], wait_s, share[:, IN_WAIT])
-    kept = share.copy()
-    kept[np.unique(handed.handed_from), IN_WAIT] = 0.0
-    received = np.bincount(handed.handed_from, handed.handed_share, len(row))
-    kept[:, IN_CALL] = np.maximum(1.0 - kept.sum(axis=1), 0.0)
-    kept[:, IN_CALL] = np.maximum(kept[:, IN_CALL] - received, 0.0)
+    shares = _handed(culprit, begin[0], end[0], who, end[1], wait_s, share[:, IN_WAIT])
+    kept = share[:, : DOINGS + 1]
+    kept[shares.handed_from, IN_WAIT] = 0.0
+    handed = np.bincount(shares.handed_from, shares.handed_share, len(row))
+    kept[:, DOINGS] += np.maximum(1.0 - kept.sum(axis=1) - handed, 0.0)
     inside_s = wait_s * _within(loop, who, end[1], wait_s)
     stages = stages_of(loop)
     # Where steps end with what one process does, it comes to others right behind that: what counts is what came before.
-    came_s = end[0] if (stages == GENERATES | TRAINS).all() else end[0] - _BEFORE * (end[0] - begin[0])
+    came_s = end[0] if (stages == GENERATES | TRAINS).all() else end[0] - MINOR * (end[0] - begin[0])
     step = np.array([_step_of(loop, int(culprit[each]), float(came_s[each])) for each in range(len(row))], np.int64)
     none = np.zeros(0, np.int64)
     found = [(none, none, none, np.zeros(0))]
     for of in np.unique(stages[who]).tolist():
-        flow, left = propagate(np.where(stages[who] == of, inside_s, 0.0), handed)
+        flow, left = propagate(np.where(stages[who] == of, inside_s, 0.0), shares)
         seconds = flow[:, None] * kept
-        seconds[:, IN_CALL] += left
-        seconds[:, DOINGS] = seconds[:, DOINGS:].sum(axis=1)
-        where, doing = np.nonzero(seconds[:, : DOINGS + 1] > 0.0)
+        seconds[:, DOINGS] += left
+        where, doing = np.nonzero(seconds > 0.0)
         inside = np.flatnonzero(step[where] >= 0)
         found.append((where[inside], doing[inside], np.full(len(inside), of), seconds[where[inside], doing[inside]]))
     where, doing, stage, seconds = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -172,7 +170,7 @@ def _handed(
     share: FloatArray,
 ) -> Shares:
     """Which waits hand a share on to which: those of their culprit between its last meeting and its coming."""
-    sources, targets, parts = [], [], []
+    handed: list[tuple[int, int, float]] = []
     order = np.lexsort((enter_s, who))
     first = np.searchsorted(who[order], np.arange(int(max(who.max(initial=-1), culprit.max(initial=-1))) + 2))
     for row in np.flatnonzero(share > 1e-9).tolist():
@@ -184,18 +182,8 @@ def _handed(
         inside, part = inside[part > 0.0], part[part > 0.0]
         total = part.sum()
         if total > 0.0:
-            sources.append(np.full(len(inside), row))
-            targets.append(inside)
-            parts.append(share[row] * part / total)
-    none = np.zeros(0, np.int64)
-    return Shares(
-        group=none,
-        target=none,
-        share=np.zeros(0),
-        handed_from=np.concatenate([none, *sources]),
-        handed_to=np.concatenate([none, *targets]),
-        handed_share=np.concatenate([np.zeros(0), *parts]),
-    )
+            handed += zip(repeat(row), inside.tolist(), (share[row] * part / total).tolist())
+    return Shares.of((), handed)
 
 
 def _step_of(loop: Loop, rank: int, time_s: float) -> int:

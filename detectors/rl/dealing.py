@@ -14,14 +14,12 @@ import numpy as np
 from scalana.detectors.rl.decode import Decoding
 from scalana.detectors.rl.loop import Loop
 from scalana.detectors.rl.phases import Doing
+from scalana.detectors.thresholds.counts import SEVERAL
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME
 
 _TAKE = BY_NAME["take"].code
-_SEVERAL = 2
-"""Calls of a process in a step from which trajectories are handed out one by one, and trajectories in a call from which
-they are not."""
 
 
 @dataclass(slots=True)
@@ -61,4 +59,4 @@ def handed_one_by_one(loop: Loop, timeline: Timeline) -> bool:
         starts = np.sort(loop.trajectories.start_s[mine & (loop.trajectories.step >= 0)])
         served += len(np.unique(np.searchsorted(np.sort(begins), starts, side="right"))) if len(begins) else 0
     made = int(np.isin(loop.trajectories.rank[loop.index.row], generate).sum())
-    return served >= _SEVERAL * loop.steps * max(len(generate), 1) and made < _SEVERAL * served
+    return served >= SEVERAL * loop.steps * max(len(generate), 1) and made < SEVERAL * served

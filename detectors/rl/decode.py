@@ -15,16 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.rl.loop import Trajectories
+from scalana.detectors.thresholds.counts import LEAST_KNEE
+from scalana.detectors.thresholds.differences import CONSTANT
+from scalana.detectors.thresholds.factors import SLOW_PROCESS
+from scalana.detectors.thresholds.limits import ROUNDS_OF_FIT
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-
-ROUNDS = 6
-"""Of fitting in turn the model, given how fast processes are, and how fast they are, given the model."""
-ALIKE = 1e-4
-"""How little, relatively, a kind of cost may vary beside others, to be left out of a fit."""
-SLOW = 1.08
-"""Times as long for the same work as others, from which a process is slow."""
-LEAST_KNEE = 8.0
-"""A batch from which decoding counts as well used, whatever the model says."""
 
 
 @dataclass(slots=True)
@@ -98,7 +93,7 @@ def fit_decoding(trajectories: Trajectories, ranks: int) -> Decoding | None:
     batches = _batches(trajectories, known & whole)
     if batches is not None:
         slots = max(slots, int(batches[2].max()))
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS_OF_FIT):
         rank_of: list[IntArray] = []
         length_s: list[FloatArray] = []
         columns: list[FloatArray] = []
@@ -135,7 +130,7 @@ def fit_speeds(work: FloatArray, seconds: FloatArray, rank: IntArray, ranks: int
     """
     factor = np.ones(ranks)
     costs = np.zeros(work.shape[1])
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS_OF_FIT):
         costs = _not_negative(work, seconds / factor[rank])
         model = np.maximum(work @ costs, 1e-12)
         ratio = seconds / model
@@ -153,7 +148,7 @@ def _as_others(model: FloatArray, mine: BoolArray) -> BoolArray:
     others = model[~mine]
     if not len(others):
         return np.ones(len(model), np.bool_)
-    return np.asarray((model * SLOW >= others.min()) & (model <= others.max() * SLOW))
+    return np.asarray((model * SLOW_PROCESS >= others.min()) & (model <= others.max() * SLOW_PROCESS))
 
 
 def _not_negative(work: FloatArray, seconds: FloatArray) -> FloatArray:
@@ -165,7 +160,7 @@ def _not_negative(work: FloatArray, seconds: FloatArray) -> FloatArray:
     left: list[int] = []
     for column in range(work.shape[1]):  # what varies with those before it cannot be told from them
         tried = scaled[:, [*left, column]]
-        if np.linalg.matrix_rank(tried, tol=ALIKE * np.linalg.norm(tried, 2)) > len(left):
+        if np.linalg.matrix_rank(tried, tol=CONSTANT * np.linalg.norm(tried, 2)) > len(left):
             left.append(column)
     while left:
         found = np.linalg.lstsq(scaled[:, left], seconds * weight, rcond=None)[0]

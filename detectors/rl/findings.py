@@ -8,34 +8,23 @@ import numpy as np
 
 from scalana.detectors.evidence import AtLine, Evidence, LibraryPlace, LoopWait
 from scalana.detectors.finding import Finding, Hop, Series, Where
-from scalana.detectors.rl.account import TRUSTED, Prediction, RLAccount
+from scalana.detectors.rl.account import Prediction, RLAccount
 from scalana.detectors.rl.advice import advice_of
 from scalana.detectors.rl.causes import CAUSES, Cause, Speeds, Split, tokens_of
 from scalana.detectors.rl.charges import Charges
-from scalana.detectors.rl.decode import SLOW, Decoding
+from scalana.detectors.rl.decode import Decoding
 from scalana.detectors.rl.loop import DOINGS, Loop
 from scalana.detectors.rl.loop_predictions import Replayer
 from scalana.detectors.rl.phases import TEXT, Doing
 from scalana.detectors.rl.picture import name_of
 from scalana.detectors.rl.work_lines import WorkPlace, place_of
+from scalana.detectors.thresholds.differences import TRUSTED_REPLAY
+from scalana.detectors.thresholds.factors import AS_MUCH, COMPARABLE, SLOW_PROCESS
+from scalana.detectors.thresholds.limits import NAMED
+from scalana.detectors.thresholds.shares import EXPLAINED, MINOR, MOST_STEPS, NEXT_TO_NOTHING
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.ppg import PPG
 from scalana.runtime.operations import BY_CODE
-
-LEAST = 0.02
-"""Part of the loop's process time that must be waited for a cause to be told."""
-AS_MUCH = 0.9
-"""Part of what the last of those makes from which another one makes as much."""
-MOST_OF_IT = 0.8
-"""Part of what a cause costs that the processes named make."""
-NAMED = 5
-"""Trajectories that are named at most."""
-LONG = 1.5
-"""Times the median of its step, from which a trajectory is long."""
-HARDLY = 0.1
-"""Part of the time that a process is at a line, up to which others are hardly there."""
-SAME = 2 / 3
-"""Part of the steps in which one process is behind it, from which it is the same one."""
 
 
 @dataclass(slots=True)
@@ -56,7 +45,7 @@ class Known:
 
 def find(known: Known) -> list[tuple[Cause, Finding]]:
     """One finding for each cause that costs enough, with its cause: of slow processes one for each kind of work."""
-    least_s = LEAST * max(known.loop.total_s, 1e-12)
+    least_s = NEXT_TO_NOTHING * max(known.loop.total_s, 1e-12)
     told = [
         (number, part)
         for number, cause in enumerate(CAUSES)
@@ -72,8 +61,8 @@ def find(known: Known) -> list[tuple[Cause, Finding]]:
         if mended is not None and mended.trusted and len(_parts_of(known, number)) == 1:
             saving = (now_s - mended.step_s) * known.loop.steps
         lost_s = float(_lost(part, number).sum())
-        finding = _finding(part, number, lost_s, max(saving, 0.0) if off <= TRUSTED else 0.0)
-        if off > TRUSTED:
+        finding = _finding(part, number, lost_s, max(saving, 0.0) if off <= TRUSTED_REPLAY else 0.0)
+        if off > TRUSTED_REPLAY:
             finding = replace(finding, evidence=replace(finding.evidence, replay_off=off))
         found.append((CAUSES[number], finding))
     return found
@@ -174,7 +163,7 @@ def _at_line(wait: LoopWait, at: WorkPlace | None, cause: Cause, name: str) -> E
         calls = at.calls if at.calls != at.inside.name else ""
         library = LibraryPlace(at.inside.file, at.inside.line, at.inside.name, calls)
     if at.here_s > 0.0:
-        line = AtLine(at.here_s, at.others_s, at.others_s <= HARDLY * at.here_s and cause.key == "slow-hardware")
+        line = AtLine(at.here_s, at.others_s, at.others_s <= MINOR * at.here_s and cause.key == "slow-hardware")
         if line.own_line:
             wait = replace(wait, recurrence=_at_its_line(wait, name))
     return replace(Evidence(loop=wait), library=library, at_line=line)
@@ -187,7 +176,7 @@ def _predictions(account: RLAccount) -> dict[str, Prediction]:
 def culprits(waited_s: FloatArray) -> list[int]:
     """The fewest processes that make most of some waiting ``[ranks]``, and others that make as much as these."""
     order = np.argsort(-waited_s, kind="stable")
-    enough = int(np.searchsorted(np.cumsum(waited_s[order]), MOST_OF_IT * waited_s.sum()))
+    enough = int(np.searchsorted(np.cumsum(waited_s[order]), EXPLAINED * waited_s.sum()))
     least_s = AS_MUCH * float(waited_s[order[enough]])
     return sorted(np.flatnonzero((waited_s > 0.0) & (waited_s >= least_s)).tolist())
 
@@ -197,7 +186,7 @@ def _loop_wait(known: Known, number: int, doing: Doing, ranks: list[int]) -> Loo
     loop, waited = known.loop, _lost(known, number)
     own = loop.own_s[:, :, doing]
     by_step = waited.sum(axis=0)
-    steps = np.flatnonzero(by_step >= LEAST * loop.step_s() * len(loop.processes))
+    steps = np.flatnonzero(by_step >= NEXT_TO_NOTHING * loop.step_s() * len(loop.processes))
     if not len(steps):
         steps = np.array([int(by_step.argmax())])
     who = waited[:, steps].argmax(axis=0)
@@ -215,7 +204,7 @@ def _loop_wait(known: Known, number: int, doing: Doing, ranks: list[int]) -> Loo
         unit=f"{known.account.unit}s",
         lost_s_a_step=float(waited.sum() / max(waited.size, 1)),
         recurrence=_recurrence(CAUSES[number], len(ranks), int(most.max()), int(most.argmax()), len(steps), known),
-        in_turns=len(ranks) > 1 and bool(most.max() < SAME * len(steps)),
+        in_turns=len(ranks) > 1 and bool(most.max() < MOST_STEPS * len(steps)),
         times=times,
         times_by_phase=by_phase,
         not_the_cause=_not_the_cause(known, number, ranks, steps.tolist(), who.tolist()),
@@ -254,7 +243,7 @@ def _times(known: Known, ranks: list[int]) -> tuple[str | None, str | None]:
         return None, None
     times = f"{own_s[slow].sum() / (own_s / factor)[slow].sum():.2f}"
     by_doing = {TEXT[doing]: float(factor[:, doing].max()) for doing in Doing if slow[:, doing].any()}
-    if max(by_doing.values()) <= SLOW * min(by_doing.values()):
+    if max(by_doing.values()) <= SLOW_PROCESS * min(by_doing.values()):
         return times, None
     return times, ", ".join(f"{name} {slower:.2f}" for name, slower in by_doing.items())
 
@@ -266,7 +255,7 @@ def _recurrence(cause: Cause, ranks: int, most: int, rank: int, told: int, known
         return f"{ranks} processes, in {told} of {steps} steps: generation does not keep up"
     if told == 1:
         return f"{name}, in one step of {steps}" if steps > 1 else "one step was recorded"
-    if most < SAME * told:
+    if most < MOST_STEPS * told:
         return f"a different process in each step, in {told} of {steps} steps: the data, not a machine"
     reason = cause.always
     if cause.doing == Doing.GENERATION and known.decoding is not None and not known.speeds.slow[rank]:
@@ -285,7 +274,7 @@ def _with_trajectories(wait: LoopWait, known: Known, steps: list[int], waited: F
         if not len(rows):
             continue
         middle = float(np.median(made.tokens[everything]))
-        long = rows[made.tokens[rows] >= LONG * middle]
+        long = rows[made.tokens[rows] >= COMPARABLE * middle]
         if not len(long) and made.tokens[rows].max() <= middle:
             continue  # none is longer than others
         long = long if len(long) else rows[[int(made.tokens[rows].argmax())]]

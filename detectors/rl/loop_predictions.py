@@ -14,17 +14,14 @@ from scalana.detectors.rl.decode import Decoding, dealt, free_first, longest_fir
 from scalana.detectors.rl.loop import DOINGS, Loop
 from scalana.detectors.rl.phases import Doing
 from scalana.detectors.rl.remedies import remedies
+from scalana.detectors.thresholds.counts import CUT_TRAJECTORIES
+from scalana.detectors.thresholds.factors import DOUBLED
+from scalana.detectors.thresholds.shares import AWAITED
 from scalana.detectors.whatif.replay import Change, Replay
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
-LONGEST = 8
-"""A cap is put where about so many trajectories exceed it, ..."""
 LEAST_CUT, MOST_CUT = 0.01, 0.1
 """... but at least and at most such a part of all."""
-STOP_AT = 0.95
-"""Part of the trajectories that is awaited where the rest is carried into the next step."""
-FASTER = 0.5
-"""What a verifier takes that is twice as fast."""
 
 Deal = Callable[[int], list[list[float]]]
 """Lengths that each process generates in a step ``[ranks][trajectories]``."""
@@ -142,7 +139,7 @@ def predict(
         dealing = Dealing(loop, decoding, rollouts.recorded_s, speeds.factor[Doing.GENERATION], one_by_one)
         tries = _of_generation(dealing, spread)
     less = _nothing(loop)
-    less[:, :, Doing.VERIFIER] = loop.own_s[:, :, Doing.VERIFIER] * (1.0 - FASTER)
+    less[:, :, Doing.VERIFIER] = loop.own_s[:, :, Doing.VERIFIER] * (1.0 - 1.0 / DOUBLED)
     tries.append(_Try("faster-verifier", "a verifier twice as fast", less, 0.0))
     if Doing.TRAINING in speeds.by_tokens and speeds.by_tokens[Doing.TRAINING].costs[1] > 0.0:
         less, error = _balanced_rows(loop, speeds)
@@ -232,7 +229,7 @@ def _of_generation(dealing: Dealing, spread: bool) -> list[_Try]:
     def recorded(step: int) -> list[list[float]]:
         return [tokens_of(loop, rank, step).tolist() for rank in range(ranks)]
 
-    cut = min(max(LEAST_CUT, LONGEST / len(known)), MOST_CUT)
+    cut = min(max(LEAST_CUT, CUT_TRAJECTORIES / len(known)), MOST_CUT)
     cap = float(np.quantile(known, 1.0 - cut, method="lower"))
     lost = float(np.maximum(known - cap, 0.0).sum() / known.sum())
 
@@ -258,7 +255,7 @@ def _of_generation(dealing: Dealing, spread: bool) -> list[_Try]:
         tries.append(
             _Try(
                 "partial",
-                f"rollout ends when {STOP_AT:.0%} are done, the rest continues in the next step",
+                f"rollout ends when {AWAITED:.0%} are done, the rest continues in the next step",
                 _stopped(loop, decoding, factor, model),
                 error,
             )
@@ -274,6 +271,6 @@ def _stopped(loop: Loop, decoding: Decoding, factor: FloatArray, model_s: FloatA
         for rank in range(len(loop.processes)):
             ends += [end * factor[rank] for end in decoding.ends_s(tokens_of(loop, rank, step).tolist())]
         if ends:
-            stop = float(np.quantile(ends, STOP_AT, method="lower"))
+            stop = float(np.quantile(ends, AWAITED, method="lower"))
             result[:, step, Doing.GENERATION] = np.maximum(model_s[:, step] * factor - stop, 0.0)
     return result

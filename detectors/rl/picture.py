@@ -9,10 +9,8 @@ from scalana.detectors.rl.causes import CAUSES, Split
 from scalana.detectors.rl.charges import Charges
 from scalana.detectors.rl.loop import DOINGS, IN_WAIT, Loop
 from scalana.detectors.rl.phases import TEXT, Doing
+from scalana.detectors.thresholds.shares import TOO_SMALL
 from scalana.graphs.spans.span_columns import Spans
-
-SHORTEST = 1e-3
-"""Part of a step below which nothing is drawn."""
 
 
 def picture_of(loop: Loop, charges: Charges, parts: Split, spans: Spans) -> StepPicture:
@@ -36,7 +34,7 @@ def picture_of(loop: Loop, charges: Charges, parts: Split, spans: Spans) -> Step
                 last.end_s = end - zero_s
             else:
                 picture.bars.append(Bar(rank, begin - zero_s, end - zero_s, text, waits))
-    least = SHORTEST * picture.length_s
+    least = TOO_SMALL * picture.length_s
     picture.bars = [bar for bar in picture.bars if bar.end_s - bar.begin_s >= least]
     made = loop.trajectories
     for row in np.flatnonzero(made.step == step).tolist():

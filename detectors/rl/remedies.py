@@ -11,10 +11,8 @@ from scalana.detectors.rl.dealing import Dealing
 from scalana.detectors.rl.decode import longest_first
 from scalana.detectors.rl.loop import DOINGS, Loop
 from scalana.detectors.rl.phases import Doing
+from scalana.detectors.thresholds.factors import DOUBLED
 from scalana.graphs.arrays.types import FloatArray, IntArray
-
-MORE = 2
-"""Times as many processes that generate, or that train."""
 
 
 @dataclass(slots=True)
@@ -87,13 +85,13 @@ def _more_rollouts(loop: Loop, dealing: Dealing | None) -> Remedy:
     less = _nothing(loop)
     waits = loop.own_s[:, :, Doing.STARVATION]
     length = np.stack([np.diff(process.bounds_s) for process in loop.processes])
-    less[:, :, Doing.STARVATION] = waits - np.maximum(length / MORE - (length - waits), 0.0)
+    less[:, :, Doing.STARVATION] = waits - np.maximum(length / DOUBLED - (length - waits), 0.0)
     for step in range(loop.steps if dealing is not None else 0):
         assert dealing is not None
         took_s = np.zeros(len(loop.processes))
         for rank in loop.that_generate().tolist():
             tokens = tokens_of(loop, rank, step).tolist()
-            took_s[rank] = max(dealing.decoding.seconds(tokens[part::MORE]) for part in range(MORE))
+            took_s[rank] = max(dealing.decoding.seconds(tokens[part::DOUBLED]) for part in range(DOUBLED))
         less[:, step, Doing.GENERATION] = np.maximum(dealing.less_s(step, took_s), 0.0)
     return Remedy("more-rollouts", "twice as many generating processes", less, dealing is not None)
 
@@ -101,7 +99,7 @@ def _more_rollouts(loop: Loop, dealing: Dealing | None) -> Remedy:
 def _more_trainers(loop: Loop) -> Remedy:
     """Each process with the rows of a step halved among as many more, where training has processes of its own."""
     less = _nothing(loop)
-    less[:, :, Doing.TRAINING] = loop.own_s[:, :, Doing.TRAINING] * (1.0 - 1.0 / MORE)
+    less[:, :, Doing.TRAINING] = loop.own_s[:, :, Doing.TRAINING] * (1.0 - 1.0 / DOUBLED)
     return Remedy("more-trainers", "twice as many training processes", less, False)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.detectors.reconcile import joined
+from scalana.graphs.arrays.intervals import joined
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
 

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.types import FloatArray
-
-MOST = 0.5
-"""Part of a step that lies in it, on average over the processes, from which it is one of the part's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ def part_of_loop(bounds_s: FloatArray, begin_s: FloatArray, end_s: FloatArray) -
     inside = np.minimum(bounds_s[:, 1:], end_s[:, None]) - np.maximum(bounds_s[:, :-1], begin_s[:, None])
     inside = np.maximum(inside, 0.0)
     whole = np.maximum(np.diff(bounds_s, axis=1), 1e-12)
-    chosen = np.flatnonzero((inside / whole).mean(axis=0) >= MOST)
+    chosen = np.flatnonzero((inside / whole).mean(axis=0) >= MAJORITY)
     if not len(chosen):
         chosen = np.array([int(inside.mean(axis=0).argmax())])
     first, last = int(chosen[0]), int(chosen[-1])

@@ -9,12 +9,10 @@ import numpy as np
 
 from scalana.detectors.rl.loop import Loop
 from scalana.detectors.rl.phases import Doing
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
-
-MOST = 0.5
-"""Part of what a process does more than others that must lie at a line, for it to be the place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ def place_of(loop: Loop, doing: Doing, ranks: list[int], timeline: Timeline, psg
             key = _own_vertex(at[row][0], psg), at[row][1]
             seconds[key] = seconds.get(key, 0.0) + float(more[row])
         best = max(seconds, key=lambda key: seconds[key], default=None)
-        if best is not None and seconds[best] >= MOST * max(float(more.sum()), excess_s):
+        if best is not None and seconds[best] >= MAJORITY * max(float(more.sum()), excess_s):
             there = np.array([own[row] and (_own_vertex(each[0], psg), each[1]) == best for row, each in enumerate(at)])
             here_s, others_s = float(spent[those].mean(axis=0)[there].sum()), float(usual[there].sum())
             within = at[int(np.where(there, more, -1.0).argmax())][0]

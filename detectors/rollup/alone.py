@@ -15,21 +15,15 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate, add
-from scalana.detectors.rollup.library_calls import MOST
 from scalana.detectors.rollup.named_place import CodeLocation
+from scalana.detectors.thresholds.shares import MAJORITY, NEARLY_ALL, NEXT_TO_NOTHING, TOO_SMALL
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
 from scalana.graphs.timeline import Timeline
 
-NEXT_TO_NOTHING = 0.02
-"""Part of the seconds of those who are late somewhere up to which the others do next to nothing there."""
-HOLDS = 0.9
-"""Part of a cause that a part of the program must hold to stand for it."""
 _PARTS = (VertexKind.BRANCH, VertexKind.LOOP, VertexKind.FUNCTION)
-SMALL = 1e-3
-"""Part of all blame below which candidates stay as they are, by themselves."""
 
 
 def join_done_alone(candidates: list[Candidate], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candidate]:
@@ -39,7 +33,7 @@ def join_done_alone(candidates: list[Candidate], table: BlameTable, timeline: Ti
     The largest of them stands for it if it holds most of it; else the innermost part that holds nearly all.
     """
     above = {number: _around(candidate, psg) for number, candidate in enumerate(candidates)}
-    enough = SMALL * sum(candidate.lost_s for candidate in candidates)
+    enough = TOO_SMALL * sum(candidate.lost_s for candidate in candidates)
     above = {number: chain for number, chain in above.items() if chain and candidates[number].lost_s >= enough}
     if len(above) < 2:
         return candidates
@@ -69,8 +63,8 @@ def _join(main: Candidate, others: list[Candidate], psg: PSG) -> None:
             held[vertex] += part.lost_s
     for part in others:
         add(main, part)
-    if largest < MOST * main.lost_s:
-        vertex = next(vertex for vertex in chain if held[vertex] >= HOLDS * main.lost_s)
+    if largest < MAJORITY * main.lost_s:
+        vertex = next(vertex for vertex in chain if held[vertex] >= NEARLY_ALL * main.lost_s)
         main.code_location = CodeLocation(TargetKind.OWN, vertex, -1)
 
 

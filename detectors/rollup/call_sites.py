@@ -10,10 +10,8 @@ import re
 from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
+from scalana.detectors.thresholds.counts import WRAPPER_LINES
 from scalana.graphs.structure.psg import PSG, Place, Vertex, VertexKind
-
-WRAPPER_LINES = 3
-"""Lines of straight code that do one thing."""
 
 Line = tuple[int, str]
 """Line and file of a call."""

@@ -16,19 +16,14 @@ import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.library_calls import LARGE, PartSeconds, library_place, settled, whole_call
+from scalana.detectors.rollup.library_calls import PartSeconds, library_place, settled, whole_call
 from scalana.detectors.rollup.named_place import CodeLocation, named_places
+from scalana.detectors.thresholds.shares import NOTABLE, SHARE_OF_ITS_OWN, VANISHING
 from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
-
-NOTABLE = 0.15
-"""Part of the largest rank's blame that makes a rank one of the finding's."""
-
-SMALL = 1e-4
-"""Part of all blame below which an entry decides about its place together with those of other ranks."""
 
 
 @dataclass(slots=True)
@@ -110,7 +105,7 @@ def _code_locations_by_rank(
 
     Decided rank by rank; entries that are small, of which a large job has very many, are decided over all ranks.
     """
-    decider = np.where(table.seconds >= SMALL * float(table.seconds.sum()), rank, -1)
+    decider = np.where(table.seconds >= VANISHING * float(table.seconds.sum()), rank, -1)
     case, chosen = number_columns(decider, table.target)
     deciders = decider[chosen].tolist()
     seconds = np.bincount(case, weights=table.seconds, minlength=len(chosen)).tolist()
@@ -215,7 +210,9 @@ def _join_small_callees(candidates: list[Candidate], table: BlameTable, rank: In
     # Innermost first: what is called stands behind its caller, and a function's lines after -1.
     for place in sorted(code_locations, reverse=True):
         held = [(number, part) for number in parts[place] if (part := everything[number]) is not None]
-        if len(held) < 2 or max(part.lost_s for _, part in held) >= LARGE * sum(part.lost_s for _, part in held):
+        if len(held) < 2 or max(part.lost_s for _, part in held) >= SHARE_OF_ITS_OWN * sum(
+            part.lost_s for _, part in held
+        ):
             continue
         joined = _candidate(code_locations[place], np.concatenate([part.entries for _, part in held]), table, rank)
         for number, _ in held:

@@ -10,9 +10,10 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import Leaf
 from scalana.detectors.rollup.call_sites import calls_of
-from scalana.detectors.rollup.candidates import Candidate
-from scalana.detectors.rollup.library_calls import MOST
+from scalana.detectors.rollup.candidates import Candidate, join_entries
 from scalana.detectors.rollup.named_place import CodeLocation
+from scalana.detectors.thresholds.shares import MAJORITY
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
 
@@ -65,6 +66,17 @@ def _ways(
         yield steps_below(psg[function].place, vertex, line, psg), amount
 
 
+def place_of_excess(
+    location: IntArray, activity: IntArray, seconds: FloatArray, table: BlameTable, timeline: Timeline, psg: PSG
+) -> tuple[Candidate, Leaf | None] | None:
+    """The place with most of what locations did more than usual, and the leaf below; None where it is nothing. The
+    columns are activities of locations, and how much more, each ``[entries]``."""
+    excess = table.of_excess(location, activity, seconds)
+    for candidate in join_entries(excess, timeline, psg):
+        return candidate, leaf_of(candidate, excess, timeline, psg)
+    return None
+
+
 def leaf_of(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> Leaf | None:
     """The leaf of a cause: see :func:`leaf_below`."""
     if candidate.code_location.kind != TargetKind.OWN or not 0 < candidate.code_location.vertex < len(psg):
@@ -86,7 +98,7 @@ def leaf_below(named: CodeLocation, work: Iterable[tuple[int, float]], timeline:
 
 
 def _leaf(ways: list[tuple[list[Step], float]], psg: PSG) -> Leaf | None:
-    enough = MOST * sum(seconds for _, seconds in ways)
+    enough = MAJORITY * sum(seconds for _, seconds in ways)
     leaf: Step | None = None
     for depth in range(max((len(steps) for steps, _ in ways), default=0)):
         held: dict[Place, float] = defaultdict(float)

@@ -10,13 +10,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from scalana.detectors.thresholds.shares import MAJORITY, SHARE_OF_ITS_OWN
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
-
-MOST = 0.5
-"""Part of a loop's blame on a rank that makes one line of it the place."""
-LARGE = 0.25
-"""Part of a function's blame on a rank that lets a line or loop of it stand alone."""
 
 
 class PartSeconds(NamedTuple):
@@ -63,7 +59,7 @@ def settled(held: Sequence[PartSeconds], psg: PSG) -> list[int]:
             whole_s = within[at][ranks].sum()
             most_s = max(within[other][ranks].sum() for other in below[at])
             inside = library_place(at, psg) is not None
-            if within[inner][ranks].sum() < LARGE * whole_s or (inside and most_s < MOST * whole_s):
+            if within[inner][ranks].sum() < SHARE_OF_ITS_OWN * whole_s or (inside and most_s < MAJORITY * whole_s):
                 break
             at = inner
         found.append(at)

@@ -41,31 +41,13 @@ from scalana.detectors.rollup.call_sites import (
     is_wrapper,
     lines_of,
 )
+from scalana.detectors.thresholds.counts import ENOUGH_SAMPLES, SMALL_LINES
+from scalana.detectors.thresholds.shares import MAJORITY, MINOR, NEXT_TO_NOTHING, NOTABLE, SHARE_OF_ITS_OWN, SUBSTANTIAL
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.structure.psg import PSG, Place, Vertex, VertexKind
 from scalana.graphs.timeline import Timeline
-
-MOST = 0.5
-"""Part of the excess in a function that decides where all of it goes."""
-NOTABLE = 0.15
-"""Part of the excess of the rank that has most in a function, from which a rank has a say in it."""
-QUIET = 0.2
-"""Part of the excess for each second of a function's time, of that where most of it is called, below which another call
-of it has none; far from 1, for on shared cores calls that come later find others behind them."""
-SPREAD = 0.25
-"""Part of the excess at one call of a function from which the other calls have some, too."""
-SEEN = 0.1
-"""Part of the time in the calls with excess that those without must take, to show that these have none."""
-ALIKE = 0.5
-"""Part of the time in a function that lies in the same parts of it here as elsewhere, if it always does the same."""
-SAMPLES = 10
-"""Sampling periods of time elsewhere that tell in which parts of it a function ordinarily spends its time."""
-NEXT_TO_NOTHING = 0.02
-"""Part of the seconds of the rank that runs a function most up to which another one does not run it."""
-SMALL_LINES = 10
-"""Lines of a function that is seen as a whole."""
 
 
 class Excess(NamedTuple):
@@ -157,7 +139,7 @@ class _Time:
 def _quiet(excess_s: Mapping[Line, float], time_s: Mapping[Line, float]) -> list[Line]:
     """The calls without excess, beside the one that has most, for the time in them."""
     most = max(excess_s, key=lambda line: excess_s[line])
-    return [line for line in excess_s if excess_s[line] * time_s[most] < QUIET * excess_s[most] * time_s[line]]
+    return [line for line in excess_s if excess_s[line] * time_s[most] < SUBSTANTIAL * excess_s[most] * time_s[line]]
 
 
 @dataclass(slots=True)
@@ -257,10 +239,10 @@ class _Helpers:
             more_s = {line: by_rank[rank] for line, by_rank in excess_s.items()}
             did_s = {line: sum(time.of_rank[vertex].get(rank, 0.0) for vertex in lines[line]) for line in lines}
             quiet_s = sum(did_s[line] for line in _quiet(more_s, did_s))
-            spread = sum(more_s.values()) >= (1.0 + SPREAD) * max(more_s.values())
-            if spread and quiet_s < SEEN * (sum(did_s.values()) - quiet_s):
+            spread = sum(more_s.values()) >= (1.0 + SHARE_OF_ITS_OWN) * max(more_s.values())
+            if spread and quiet_s < MINOR * (sum(did_s.values()) - quiet_s):
                 everywhere_s += sum(more_s.values())
-        function.everywhere = everywhere_s > MOST * sum(of_all.values())
+        function.everywhere = everywhere_s > MAJORITY * sum(of_all.values())
 
     def _part(self, function: int, vertex: int, line: int) -> int:
         """First line of the part of a function's own code in which something lies: a loop, a branch or a line."""
@@ -309,7 +291,7 @@ class _Helpers:
             return None
         here_s = sum(self.excess[number].seconds for number in here)
         in_loops = (number for number in here if self._in_loop_of(vertex, self.places[number][0]))
-        straight = sum(self.excess[number].seconds for number in in_loops) < MOST * here_s
+        straight = sum(self.excess[number].seconds for number in in_loops) < MAJORITY * here_s
         if function.several:
             alike = self._is_usual(vertex, here, function)
             if straight:
@@ -328,7 +310,7 @@ class _Helpers:
         ranks = {rank for rank, seconds in body.below.items() if seconds >= NOTABLE * most}
         here = [number for number in body.here if self.excess[number].rank in ranks]
         here_s = sum(self.excess[number].seconds for number in here)
-        return here if here_s > (1.0 - MOST) * sum(body.below[rank] for rank in ranks) else []
+        return here if here_s > (1.0 - MAJORITY) * sum(body.below[rank] for rank in ranks) else []
 
     def call_by_a_wrapper(self, vertex: int) -> Call | None:
         """The call of a wrapper by another one, which tells as much if the call of that does."""
@@ -353,6 +335,6 @@ class _Helpers:
         for number in here:
             more[self._part(vertex, *self.places[number])] += self.excess[number].seconds
         more_s = sum(more.values())
-        if usual_s <= SAMPLES * self.timeline.period_s:
+        if usual_s <= ENOUGH_SAMPLES * self.timeline.period_s:
             return False
-        return sum(min(function.usual[part] / usual_s, more[part] / more_s) for part in more) >= ALIKE
+        return sum(min(function.usual[part] / usual_s, more[part] / more_s) for part in more) >= MAJORITY

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.call_sites import called_in_loop
-from scalana.detectors.rollup.library_calls import LARGE, MOST, whole_call
+from scalana.detectors.rollup.library_calls import whole_call
 from scalana.detectors.rollup.named_line import Excess, roll_up
+from scalana.detectors.thresholds.shares import MAJORITY, SHARE_OF_ITS_OWN
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
 
@@ -118,14 +119,14 @@ def _promoted(
         total = sum(lines.values())
         if not repeated:
             held = sum(s for other, s in lines.items() if other == leaf or _under(other.vertex, place, psg))
-            if held >= LARGE * total or max(_parts(lines, psg), default=0.0) >= LARGE * total:
+            if held >= SHARE_OF_ITS_OWN * total or max(_parts(lines, psg), default=0.0) >= SHARE_OF_ITS_OWN * total:
                 return place
             return CodeLocation(TargetKind.OWN, container, -1)
         by_line: dict[int, float] = defaultdict(float)
         for other, seconds in lines.items():
             by_line[other.line] += seconds
         best = max(lines, key=lambda other: by_line[other.line])
-        by_itself = by_line[best.line] >= MOST * total
+        by_itself = by_line[best.line] >= MAJORITY * total
         place = of_line[container, best.line] if by_itself else CodeLocation(TargetKind.OWN, container, -1)
     return place
 

@@ -9,16 +9,13 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.finding import Hop
 from scalana.detectors.rollup.candidates import Candidate, shares_of_entries
+from scalana.detectors.thresholds.limits import LONGEST_PATH
+from scalana.detectors.thresholds.shares import WORTH_FOLLOWING
 from scalana.graphs.arrays.segments import sum_by_key, weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE, GIVING
-
-LONGEST_PATH = 12
-"""Hops shown; a longer way is cut before its end."""
-SLIGHT = 0.01
-"""Part of what the rank that waits longest waits at a hop, below which another one does not count there."""
 
 
 def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, root: Hop) -> list[Hop]:
@@ -117,7 +114,7 @@ def _ranks(seconds: FloatArray, table: BlameTable, timeline: Timeline) -> int:
     rank, of_rank = sum_by_key(timeline.locations.rank[groups.group_waiter[alone]], seconds[alone])
     pooled = int(np.where(~alone & (seconds > 0.0), groups.group_waiters, 0).max(initial=0))
     most = max(float(of_rank.max(initial=0.0)), 1e-300)
-    return max(min(int((of_rank >= SLIGHT * most).sum()) + pooled, timeline.ranks - 1), 1)
+    return max(min(int((of_rank >= WORTH_FOLLOWING * most).sum()) + pooled, timeline.ranks - 1), 1)
 
 
 def _hop(psg: PSG, timeline: Timeline, vertex: int, location: int, operation: str, wait_s: float, ranks: int) -> Hop:

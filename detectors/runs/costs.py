@@ -17,6 +17,8 @@ from scalana.detectors.account import TimeSplit
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.noise.contention import calls_without_core_s, turns_s
+from scalana.detectors.thresholds.differences import UNEXPLAINED_NOISE
+from scalana.detectors.thresholds.limits import BLOCKS
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
@@ -26,10 +28,6 @@ from scalana.graphs.structure.align import align
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
 from scalana.graphs.timeline import Timeline
 
-BLOCKS = 8
-"""Stretches into which the repetitions of a place are divided to see its noise."""
-TURNS_ERROR = 0.3
-"""Relative error of what waiting for turns on shared cores is taken to be."""
 PARTIAL = ("record of rank", "damaged", "exit code")
 """What tells the warnings of a run of which something is missing from others."""
 SETUP_OPERATIONS = ("init_process_group", "new_group", "store", "init", "finalize", "comm_create")
@@ -140,7 +138,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     caused -= turns
     core_wait += turns
     turns[of_call] += by_vertex(starved)
-    error = np.hypot(error, TURNS_ERROR * turns)
+    error = np.hypot(error, UNEXPLAINED_NOISE * turns)
     setup = np.where(vertex >= 0, is_setup[np.maximum(vertex, 0)], kind == TargetKind.CARRIED_IN)
     # What a rank does in front of the call that sets up communication counts as work on that call's line.
     places = [psg[v].place for v in np.flatnonzero(is_setup[: len(psg)]).tolist() if psg[v].kind is VertexKind.COMM]
@@ -212,8 +210,8 @@ def _repetition_error(target: IntArray, location: IntArray, seconds: FloatArray,
     """Standard error of the sums of seconds by target, from their repetitions ``[targets]``.
 
     Rows are in the order of time where target and location are the same. The repetitions on a location are divided into
-    up to :data:`BLOCKS` successive blocks, whose means vary by noise, and by slow changes of the machine, which single
-    repetitions would not show.
+    up to :data:`BLOCKS` successive blocks, whose means vary by noise, and by slow changes of the machine, which
+    single repetitions would not show.
     """
     if not len(target):
         return np.zeros(targets)

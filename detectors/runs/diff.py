@@ -13,24 +13,15 @@ from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.runs.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.runs.scaling.disturbed import off_alike
-from scalana.detectors.runs.scaling.loss import ERRATIC, FLOOR, group_rows, targets_of
-from scalana.detectors.runs.scaling.models import NOISE
+from scalana.detectors.runs.scaling.loss import group_rows, targets_of
+from scalana.detectors.thresholds.certainty import CERTAIN
+from scalana.detectors.thresholds.differences import NOISE_OF_A_RUN, UNCHANGED, UNEXPLAINED_NOISE
+from scalana.detectors.thresholds.limits import MOST_CHANGES
+from scalana.detectors.thresholds.shares import FLOOR, MINOR, WORTH_A_CHANGE
 from scalana.graphs.arrays.segments import sum_by_key, weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.structure.align import align
 from scalana.graphs.structure.psg import PSG
-
-WORTH = 0.005
-"""Part of an average rank's seconds below which a change is not worth telling."""
-DEAD_BAND = 0.02
-"""Part of a place's own seconds below which a change is none."""
-CERTAIN = 2.5
-"""Standard deviations that a change must exceed."""
-MOST_CHANGES = 20
-EVERYWHERE = 0.03
-"""Relative change of nearly all places from which the machine itself is suspected."""
-HARDLY = 0.1
-"""Part of the time of either run at places of both, below which they are suspected to be of different programs."""
 
 BEFORE, AFTER = 0, 1
 Blurs = tuple[FloatArray, FloatArray]
@@ -176,9 +167,9 @@ def _change(
     total = sum(parts, np.zeros(2))
     error = np.sqrt((table.error_s[rows] ** 2).sum(axis=0)) / table.ranks
     # Of work and transfer the noise is known from their repetitions; of waiting it is assumed to be that of any run.
-    assumed = NOISE * (parts[1] + np.where(error > 0.0, 0.0, parts[0] + parts[2]))
+    assumed = NOISE_OF_A_RUN * (parts[1] + np.where(error > 0.0, 0.0, parts[0] + parts[2]))
     if code_location.kind is TargetKind.UNRESOLVED:
-        assumed = ERRATIC * parts[1]
+        assumed = UNEXPLAINED_NOISE * parts[1]
     targets = targets_of(table, rows, AFTER) if only != "before" else np.zeros(0, dtype=np.int64)
     old = np.array([table.origin[row][1] for row in rows if table.origin[row][0] == BEFORE], dtype=np.int64)
     after = float(blurs[AFTER][targets].sum())
@@ -214,7 +205,7 @@ def _step(values: FloatArray) -> float:
 
 def _is_worthy(change: Change, scale: float) -> bool:
     size = max(change.before_s, change.after_s)
-    return abs(change.change_s) > max(WORTH * scale, DEAD_BAND * size, CERTAIN * change.noise_s)
+    return abs(change.change_s) > max(WORTH_A_CHANGE * scale, UNCHANGED * size, CERTAIN * change.noise_s)
 
 
 def _causes(
@@ -252,7 +243,7 @@ def _warnings(table: CostTable) -> list[str]:
             f"the runs have {before.ranks} and {after.ranks} ranks: seconds are those of an average rank; scalana "
             "scaling shows the loss by size"
         )
-    if _shared(table) < HARDLY:
+    if _shared(table) < MINOR:
         warnings.append("the runs share hardly any code: are they of the same program?")
     if before.ranks == after.ranks and (change := _everywhere(table)):
         direction = "longer" if change > 0.0 else "shorter"
@@ -272,9 +263,11 @@ def _shared(table: CostTable) -> float:
 def _everywhere(table: CostTable) -> float:
     """Relative change of the work of an ordinary place, 0 unless nearly all places changed by about the same factor."""
     work = np.where(((table.kind == TargetKind.OWN) & ~table.setup)[:, None], table.work_s, 0.0)
-    rows = np.flatnonzero((work.min(axis=1) > 0.0) & (work.max(axis=1) >= WORTH * work.sum(axis=0).max(initial=0.0)))
+    rows = np.flatnonzero(
+        (work.min(axis=1) > 0.0) & (work.max(axis=1) >= WORTH_A_CHANGE * work.sum(axis=0).max(initial=0.0))
+    )
     if len(rows) < 3:
         return 0.0
     change = np.log(work[rows, AFTER] / work[rows, BEFORE])
     low, middle, high = np.quantile(change, (0.2, 0.5, 0.8))
-    return float(np.expm1(middle)) if off_alike(float(low), float(high)) > np.log1p(EVERYWHERE) else 0.0
+    return float(np.expm1(middle)) if off_alike(float(low), float(high)) > np.log1p(NOISE_OF_A_RUN) else 0.0

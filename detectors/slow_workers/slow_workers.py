@@ -16,17 +16,16 @@ from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.noise.task_farms import TaskFarm
 from scalana.detectors.rollup.callers import callers
-from scalana.detectors.rollup.candidates import Candidate, join_entries
+from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.finding_at import finding_at
-from scalana.detectors.rollup.leaf import leaf_of
+from scalana.detectors.rollup.leaf import place_of_excess
+from scalana.detectors.thresholds.shares import WORTH_A_FINDING
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
 KIND = "slow-worker"
-WORTH = 0.01
-"""Part of the job's time that must come back."""
 
 
 def detect(farms: list[TaskFarm], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Finding]:
@@ -43,7 +42,7 @@ def detect(farms: list[TaskFarm], table: BlameTable, timeline: Timeline, psg: PS
         lost_s = float(((farm.mean_s - usual_s) * tasks)[slow].sum())
         place = _place(farm, slow, table, timeline, psg)
         saving_s = _saving_s(farm, slow, lost_s, timeline)
-        if saving_s >= WORTH * job_s and place is not None:
+        if saving_s >= WORTH_A_FINDING * job_s and place is not None:
             candidate, leaf = place
             finding = _finding(farm, slow, tasks, lost_s, candidate, psg)
             found.append(replace(finding, saving_s=saving_s, evidence=replace(finding.evidence, leaf=leaf)))
@@ -75,14 +74,9 @@ def _place(
     per_piece: FloatArray = did_s.reshape(len(count), activities) / count[:, None]
     more: FloatArray = np.where(slow[:, None], per_piece - np.median(per_piece, axis=0), 0.0) * count[:, None]
     who, target = np.nonzero(more > 0.0)
-    seconds = more[who, target]
-    order = np.argsort(-seconds, kind="stable")
     # The first location of a rank is its main thread.
-    location = np.searchsorted(timeline.locations.rank, np.asarray(farm.ranks))[who[order]]
-    blamed = replace(table, location=location, target=target[order], seconds=seconds[order])
-    for candidate in join_entries(blamed, timeline, psg):
-        return candidate, leaf_of(candidate, blamed, timeline, psg)
-    return None
+    location = np.searchsorted(timeline.locations.rank, np.asarray(farm.ranks))[who]
+    return place_of_excess(location, target, more[who, target], table, timeline, psg)
 
 
 def _finding(

@@ -16,18 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.delays.wait_states import givers
+from scalana.detectors.thresholds.counts import SEVERAL
+from scalana.detectors.thresholds.differences import TRUSTED_REPLAY
+from scalana.detectors.thresholds.limits import TASKS_REPLAYED
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME, TAKING
 
 _SUBMIT, _TAKE, _REPLY = (BY_NAME[name].code for name in ("submit", "take", "reply"))
-ERROR = 0.05
-"""Part of the recorded time by which the replay of what was recorded may be off."""
-MOST = 0.5
-"""Part of the tasks that must lie in rounds of which that is so."""
-LEAST_WORKERS = 2
-MOST_TASKS = 300_000
-"""Each takes some microseconds a replay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,20 +147,21 @@ class CallPool:
 
 
 def find_call_pools(timeline: Timeline) -> list[CallPool]:
-    """All pools of a run, none if it has more than :data:`MOST_TASKS`. O(calls log calls), and O(tasks log tasks)."""
+    """All pools of a run, none if it has more than :data:`TASKS_REPLAYED`. O(calls log calls), and O(tasks log
+    tasks)."""
     tasks = find_tasks(timeline)
     pools: list[CallPool] = []
-    if len(tasks) > MOST_TASKS:
+    if len(tasks) > TASKS_REPLAYED:
         return pools
     for rows in _by_pool(tasks):
         rounds = _rounds(tasks.some(rows), timeline)
         workers = frozenset(worker for each in rounds for worker in each.free_s)
-        if len(workers) < LEAST_WORKERS:
+        if len(workers) < SEVERAL:
             continue
         for ahead in (True, False):
             # Not of rounds in which processes start, or who hands over does other things.
-            alike = [each for each in rounds if each.error_s(ahead) <= ERROR * (each.end_s - each.begin_s)]
-            if sum(len(each.tasks) for each in alike) > MOST * len(rows):
+            alike = [each for each in rounds if each.error_s(ahead) <= TRUSTED_REPLAY * (each.end_s - each.begin_s)]
+            if sum(len(each.tasks) for each in alike) > MAJORITY * len(rows):
                 recorded_s = sum(each.end_s - each.begin_s for each in alike)
                 error = sum(each.error_s(ahead) for each in alike) / recorded_s
                 pools.append(CallPool(workers, alike, ahead, error))

@@ -13,6 +13,7 @@ from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.delays.forks import StartedThreads
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.thresholds.shares import LARGELY, MAJORITY
 from scalana.detectors.whatif.replay import Change
 from scalana.detectors.whatif.shrinkage import steadied
 from scalana.graphs.arrays.hashing import distinct
@@ -21,12 +22,6 @@ from scalana.graphs.arrays.shards import rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline
-
-ASLEEP = 0.7
-"""Part of the time at a place, less what is waited for a core, from which its work is sleep, if that is not most of it:
-of the program's making, and not of a busy machine's. Who wakes up waits for a core, too."""
-MOSTLY = 0.5
-"""Part of what lies in a burst that must be work, or waiting for a core, for a thread not to have rested there."""
 
 
 def change_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: IntervalExcess | None) -> Change:
@@ -163,7 +158,7 @@ def interval_excess(
 
     # Where ranks take turns in sleeping, it is the one that did not sleep at all that shows what is usual.
     own_s, without_core_s = float(seconds.sum()), float(core_wait_s.sum())
-    asleep = without_core_s <= 0.5 * own_s and float(cpu_s.sum()) <= (1.0 - ASLEEP) * (own_s - without_core_s)
+    asleep = without_core_s <= 0.5 * own_s and float(cpu_s.sum()) <= (1.0 - LARGELY) * (own_s - without_core_s)
     middle = 0.0 if asleep else 0.5
 
     def did(seconds: FloatArray) -> FloatArray:
@@ -203,7 +198,7 @@ def _before_start(
         before, start = started.calls_before(row, timeline), int(started.burst[row])
         low, last, high = np.searchsorted(burst, (before.start, start, start + 1)).tolist()
         there_s = float(seconds[last:high].sum())
-        came_later = there_s > started.into_s[row] and float(busy_s[last:high].sum()) < MOSTLY * there_s
+        came_later = there_s > started.into_s[row] and float(busy_s[last:high].sum()) < MAJORITY * there_s
         stop = last if came_later else high
         if start < len(timeline.calls):
             first[empty], end[empty] = low, stop

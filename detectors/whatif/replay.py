@@ -13,23 +13,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.delays.wait_states import Dependencies, Rule, find_dependencies, last_arrivals_s
+from scalana.detectors.thresholds.limits import CALLS_IN_CACHE, CHANGES_AT_ONCE
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import ROW, Timeline
 from scalana.runtime.operations import BY_NAME, TAKING
 
-_AT_ONCE = 4
-"""Changes that are replayed in one pass at most: each takes memory for the entries of all calls."""
 _TAKE, _REPLY = (BY_NAME[name].code for name in ("take", "reply"))
-_IN_CACHE = 1 << 14
-"""Calls that are put into a table at a time."""
 
 CALL = np.dtype(
     [
@@ -52,6 +49,37 @@ MEETING = np.dtype(
     ]
 )
 """An instance, while a replay is under way."""
+
+
+class _Run(NamedTuple):
+    """A run as it was."""
+
+    first: IntArray
+    """Start of each location's calls ``[locations + 1]``."""
+    calls: npt.NDArray[Any]
+    """:data:`CALL` ``[calls + 1]``"""
+    waits: npt.NDArray[Any]
+    """:data:`PAIR` ``[pairs]``"""
+    waiting_s: FloatArray
+    """What of every burst was waiting in unwritten calls ``[bursts]``, empty where all were written."""
+    earliest: npt.NDArray[np.bool_]
+    """Whether the first arrival is enough ``[calls]``."""
+    member_first: IntArray
+    """Start of each instance's members ``[instances + 1]``."""
+    members: IntArray
+    rank: IntArray
+    """``[locations]``"""
+
+
+class _Changes(NamedTuple):
+    """Some changes, side by side."""
+
+    least_gap_s: FloatArray
+    """The least that a burst takes ``[changes]``."""
+    removed_s: FloatArray
+    """``[rows that change, changes]``"""
+    shorter_s: FloatArray
+    """``[rows that change, changes]``"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +124,7 @@ class Replay:
     def ends_s(self, changes: Sequence[Change | None]) -> list[FloatArray]:
         """Replay the run with each of some changes, or as it was (None); returns when every location ends, each
         ``[locations]``."""
-        at_once = min(_AT_ONCE, -(-len(changes) // (os.cpu_count() or 1)))
+        at_once = min(CHANGES_AT_ONCE, -(-len(changes) // (os.cpu_count() or 1)))
         return [end for _, _, ends in self._replayed(changes, max(at_once, 1)) for end in ends]
 
     def run_ends_s(self, changes: Sequence[Change]) -> tuple[float, list[float]]:
@@ -129,29 +157,29 @@ class Replay:
         row, removed_s, shorter_s = _side_by_side(changes, count)
         calls, waits = self._tables(row)
 
+        waiting_s = np.zeros(0) if self.waiting_s is None else self.waiting_s
+        run = _Run(
+            timeline.calls.first, calls, waits, waiting_s, self.pairs.earliest, instances.first, instances.members,
+            locations.rank,
+        )  # fmt: skip
+
         def replay(at: slice) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
             columns = at.stop - at.start
             # Memory comes in large pages where it is asked for here, and not by a loop.
             enter, leave = np.empty((count, columns)), np.empty((count if exits else 0, columns))
             end = _replay(
-                timeline.calls.first,
-                calls,
-                waits,
-                np.zeros(0) if self.waiting_s is None else self.waiting_s,
-                self.pairs.earliest,
-                instances.first,
-                instances.members,
-                locations.rank,
+                run,
+                _Changes(
+                    # Of a burst that was measured to be less than nothing nothing is made only where work is taken out.
+                    np.array([-np.inf if change is None else 0.0 for change in changes[at]]),
+                    np.ascontiguousarray(removed_s[:, at]),
+                    np.ascontiguousarray(shorter_s[:, at]),
+                ),
                 locations.start_s.copy(),
-                # Of a burst that was measured to be less than nothing nothing is made only where work is taken out.
-                np.array([-np.inf if change is None else 0.0 for change in changes[at]]),
-                np.ascontiguousarray(removed_s[:, at]),
-                np.ascontiguousarray(shorter_s[:, at]),
                 np.stack([_starts(locations.start_s, change) for change in changes[at]], axis=1),
                 self._meetings(),
                 np.full((len(instances), columns), -np.inf),
-                enter,
-                leave,
+                (enter, leave),
             )
             behind = [_last_bursts(self.burst_s[count:], change, count) for change in changes[at]]
             return (enter if exits else leave), leave, list(end.T + behind)
@@ -179,8 +207,8 @@ class Replay:
             for name, column in (("rule", pairs.rule), ("instance", calls.waits), ("on", pairs.on)):
                 waits[name][at] = column[at]
 
-        each(fill, chunks(len(calls), _IN_CACHE))
-        each(fill_waits, chunks(len(waits), _IN_CACHE))
+        each(fill, chunks(len(calls), CALLS_IN_CACHE))
+        each(fill_waits, chunks(len(waits), CALLS_IN_CACHE))
         table["pair"][-1] = len(waits)
         return table, waits
 
@@ -286,31 +314,17 @@ def _begun_by_calls(timeline: Timeline, pairs: Dependencies) -> Timeline:
 
 
 @numba.njit(cache=True, nogil=True)
-def _replay(  # type: ignore[no-untyped-def]  # pragma: no cover
-    first,
-    calls,
-    waits,
-    waiting_s,
-    earliest,
-    member_first,
-    members,
-    rank,
-    before_s,
-    least_gap_s,
-    removed_s,
-    shorter_s,
-    now,
-    meetings,
-    arrival,
-    enter,
-    leave,
-):
+def _replay(run, changed, before_s, now, meetings, arrival, times):  # type: ignore[no-untyped-def]  # pragma: no cover
     """The recurrence, for all changes at once: columns of two-dimensional arrays are of one change each.
 
     Every location goes on until it waits for an arrival that is not known yet, and goes on from there when it is.
     ``before_s`` and ``now`` begin with the starts of the locations, as they were measured and as they are now,
-    ``arrival`` with -inf. ``enter``, and ``leave`` if it has rows, are filled in. Returns the ends of the last calls.
+    ``arrival`` with -inf. ``times`` are entries and exits, which are filled in, the latter if they have rows. Returns
+    the ends of the last calls.
     """
+    first, calls, waits, waiting_s, earliest, member_first, members, rank = run
+    least_gap_s, removed_s, shorter_s = changed
+    enter, leave = times
     locations, changes = len(now), len(least_gap_s)
     at, entered, pair_of = first[:-1].copy(), np.zeros(locations, np.bool_), np.zeros(locations, np.int64)
     # Who waits is in the list of the instance or, if for the entry of one call, in that of this call's location.

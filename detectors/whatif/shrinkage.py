@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from scalana.detectors.thresholds.counts import SHOWS_THE_SPREAD
+from scalana.detectors.thresholds.factors import LENGTHS
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline
-
-LIKE = 8
-"""Bursts of a kind, at least, that tell how each of them divides."""
-LENGTHS = 4.0
-"""Kinds of lengths for each doubling: bursts of one kind are as long as each other within a fifth. What a rank does too
-much of only now and then makes a burst longer, and another kind."""
 
 
 def steadied(removed: FloatArray, burst: IntArray, seconds: FloatArray, timeline: Timeline) -> FloatArray:
@@ -55,7 +51,7 @@ def steadied(removed: FloatArray, burst: IntArray, seconds: FloatArray, timeline
     chance = share * (1.0 - share) / samples
     variance = added((part - mean[kind]) ** 2) / np.maximum(count - 1.0, 1.0)
     kept = np.clip(1.0 - chance / np.maximum(variance, 1e-300), 0.0, 1.0)
-    kept[count < LIKE] = 1.0
+    kept[count < SHOWS_THE_SPREAD] = 1.0
     result = removed.copy()
     result[inner] = (kept[kind] * part + (1.0 - kept[kind]) * mean[kind]) * whole[inner]
     return result

@@ -9,14 +9,12 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.timeline import Timeline
-
-CERTAIN = 0.5
-"""Part of the work at a place that must lie in a region, in waiting for data, or in compiling, for certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class BurstWork:
         """That of the steady state alone, where most of the finding is lost in it: what is compiled in start-up takes
         longer than all that is compiled there runs."""
         phases = finding.evidence.lost_by_phase
-        if steady is None or phases is None or phases.steady_s < CERTAIN * finding.lost_s:
+        if steady is None or phases is None or phases.steady_s < MAJORITY * finding.lost_s:
             return self
         kept = steady.row_at(self.rank, self.until_s) >= 0
         return BurstWork(self.rank[kept], self.seconds[kept], self.since_s[kept], self.until_s[kept])
@@ -66,4 +64,4 @@ class BurstWork:
         """Whether most of it must lie in some periods, however it is arranged between the calls."""
         free = (self.until_s - self.since_s) - periods.inside_s(self.rank, self.since_s, self.until_s)
         total_s = float(self.seconds.sum())
-        return total_s > 0.0 and float(np.maximum(self.seconds - free, 0.0).sum()) >= CERTAIN * total_s
+        return total_s > 0.0 and float(np.maximum(self.seconds - free, 0.0).sum()) >= MAJORITY * total_s

@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from scalana.detectors.section_name import SectionName
+from scalana.detectors.thresholds.shares import WORTH_FOLLOWING
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.folder.models import Frame, Kernel, module_path
@@ -18,8 +19,6 @@ from scalana.graphs.steps.steps import Steps
 _K = TypeVar("_K")
 
 BACKWARD = "backward"
-_FEW = 0.01
-"""Part of the elements of a kernel below which an operator is not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class CompiledLine:
                 else:
                     key = source.frames[-1], source.name
                     fused[key] = fused.get(key, 0) + source.work
-        least = _FEW * (sum(here.values()) + sum(fused.values()))
+        least = WORTH_FOLLOWING * (sum(here.values()) + sum(fused.values()))
         return Operators(_largest(here, least), _largest(fused, least))
 
 

@@ -17,36 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.thresholds.certainty import CHANCE, CORRELATED, DECIDED, DECISIVE
+from scalana.detectors.thresholds.counts import FEWEST_STEPS, PARTS_OF_A_SERIES, SHOWS_THE_NOISE
+from scalana.detectors.thresholds.differences import STANDS_OUT, UNCHANGED
+from scalana.detectors.thresholds.limits import VALUES_OF_A_SERIES
+from scalana.detectors.thresholds.shares import MAJORITY, NEARLY_ALL, SHARE_OF_ITS_OWN, WARM_UP
 from scalana.graphs.arrays.types import FloatArray, IntArray
-
-FEWEST = 20
-"""Steps from which on a change is told from chance: of fewer, a busy machine makes what looks like one."""
-MOST = 240
-"""Values that are looked at, pair by pair; of more steps, neighbours are one value, their mean."""
-CHANCE = 1e-3
-"""Probability of as steady a change without any, below which there is one."""
-CERTAIN = 10.0
-"""By how much the criterion of one level must exceed that of a change: "very strong" evidence (Kass, Raftery 1995)."""
-DECIDED = 6.0
-"""By how much those of a line and of two levels must differ, to say which of them it is: "strong" evidence."""
-LARGE = 0.3
-"""Part of the smaller cost that a change must be to be worth a word, as that by which a step stands out from others."""
-GOES_ON = 0.25
-"""Part of the whole slope that each half must have: what rises at the beginning alone does not go on."""
-SHORTEST = 5
-"""Values that a level has at least, and a twelfth of all: fewer are single steps that stand out."""
-_PART = 12
-WARM_UP = 1 / 3
-"""Part of the steps up to which a cost that falls to its lasting level has warmed up."""
-PAID = 0.5
-"""Part of the mean cost of a step above which a step pays."""
-NEARLY_ALL = 0.9
-"""Part of the steps which are nearly all; and of the pairs of a step before a jump and one after it, that must differ
-as the levels do: else some steps do."""
-_KNOWN_TO = 0.02
-"""Part of the usual cost up to which deviations say nothing."""
-_ALIKE = 0.95
-"""Correlation of neighbours that is assumed at most: how long a series keeps is not known better."""
 
 
 class Shape(enum.Enum):
@@ -105,16 +81,16 @@ def trend_of(cost_s: FloatArray, at: IntArray | None = None, stands_for: FloatAr
     every = np.arange(len(cost_s))
     number = every.astype(np.float64) if at is None else (at - at[:1]).astype(np.float64)
     weight = np.ones(len(cost_s)) if stands_for is None else stands_for
-    paid = np.flatnonzero(cost_s > PAID * float(cost_s.mean())) if len(cost_s) else every
+    paid = np.flatnonzero(cost_s > MAJORITY * float(cost_s.mean())) if len(cost_s) else every
     found = _in_rows(cost_s, every, number, weight)
     return found if found or len(paid) > NEARLY_ALL * len(every) else _in_rows(cost_s, paid, number, weight)
 
 
 def _in_rows(cost_s: FloatArray, row: IntArray, number: FloatArray, weight: FloatArray) -> Trend | None:
     """The same of some of the steps."""
-    if len(row) < FEWEST:
+    if len(row) < FEWEST_STEPS:
         return None
-    size = -(-len(row) // MOST)
+    size = -(-len(row) // VALUES_OF_A_SERIES)
     at, value = means(number[row], size), means(cost_s[row], size)
     slope, begin = line(at, value)
     cut = _cut(value)
@@ -180,7 +156,7 @@ def independent(value: FloatArray, cut: int | None = None) -> float:
         left = np.concatenate([part - part.mean() for part in (rank[:cut], rank[cut:])])
     left[np.abs(left) < 1.0] = 0.0
     alike = float((left[1:] * left[:-1]).sum()) / max(float((left * left).sum()), 1e-300)
-    alike = min(max(alike + (1.0 + 4.0 * alike) / count, 0.0), _ALIKE)
+    alike = min(max(alike + (1.0 + 4.0 * alike) / count, 0.0), CORRELATED)
     return max(count * (1.0 - alike) / (1.0 + alike), 2.0)
 
 
@@ -193,12 +169,12 @@ def _shape(value: FloatArray, straight: FloatArray, cut: int) -> tuple[Shape | N
     }
     deviation = {shape: float(np.abs(of).sum()) for shape, of in left.items()}
     worth = independent(value, cut if deviation[Shape.JUMP] < deviation[Shape.LINE] else None)
-    known_to = max(_KNOWN_TO * float(np.median(np.abs(value))) * len(value), 1e-300)
+    known_to = max(UNCHANGED * float(np.median(np.abs(value))) * len(value), 1e-300)
     criterion = {
         shape: 2.0 * worth * math.log(deviation[shape] + known_to) + number * math.log(worth)
         for shape, number in _PARAMETERS.items()
     }
-    if criterion[None] - min(criterion.values()) < CERTAIN:
+    if criterion[None] - min(criterion.values()) < DECISIVE:
         return None, worth
     apart = criterion[Shape.LINE] - criterion[Shape.JUMP]
     if apart <= -DECIDED:
@@ -211,7 +187,7 @@ def _shape(value: FloatArray, straight: FloatArray, cut: int) -> tuple[Shape | N
 
 def _cut(value: FloatArray) -> int:
     """Where two levels begin and end that leave the least of a series: the first value of the second one."""
-    least = max(SHORTEST, len(value) // _PART)
+    least = max(SHOWS_THE_NOISE, len(value) // PARTS_OF_A_SERIES)
     cuts = np.arange(least, len(value) - least + 1)
     both = _deviations(value)[cuts - 1] + _deviations(value[::-1])[len(value) - cuts - 1]
     return int(cuts[both.argmin()])
@@ -229,7 +205,7 @@ def _deviations(value: FloatArray) -> FloatArray:
 def _goes_on(at: FloatArray, value: FloatArray, slope: float) -> bool:
     """Whether each half of a series changes, too."""
     half = len(at) // 2
-    return all(line(at[part], value[part])[0] / slope >= GOES_ON for part in (slice(half), slice(half, None)))
+    return all(line(at[part], value[part])[0] / slope >= SHARE_OF_ITS_OWN for part in (slice(half), slice(half, None)))
 
 
 def _apart(one: FloatArray, other: FloatArray) -> float:
@@ -241,7 +217,7 @@ def _apart(one: FloatArray, other: FloatArray) -> float:
 
 def _large(found: Trend) -> bool:
     """Whether a change is worth a word."""
-    return abs(found.after_s - found.before_s) >= LARGE * min(found.before_s, found.after_s)
+    return abs(found.after_s - found.before_s) >= STANDS_OUT * min(found.before_s, found.after_s)
 
 
 def means(value: FloatArray, size: int) -> FloatArray:

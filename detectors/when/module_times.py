@@ -12,6 +12,8 @@ from scalana.detectors.evidence import ModuleTime
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.section_name import SectionName
+from scalana.detectors.thresholds.factors import COMPARABLE
+from scalana.detectors.thresholds.shares import CLEAR_MAJORITY, IN_PART
 from scalana.detectors.when.modules_on_device import (
     CallPlaces,
     DeviceCalls,
@@ -28,14 +30,6 @@ from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
-
-MOST = 0.6
-"""Part of what a module takes longer on the ranks of a finding that one in it must hold, to be named instead."""
-EXPLAINS = 0.3, 1.5
-"""Least and most of what a finding's ranks spend more at its place that a module must take longer, to be named for it;
-the most holds for what its place leads to, which may be another cause."""
-LARGER = 1.1
-"""Times as many elements as on other ranks, from which the input of a module is larger."""
 
 Way = tuple[int, int]
 """A module, and a direction in which it is gone through."""
@@ -265,19 +259,19 @@ def _module_of(finding: Finding, times: ModuleTimes, steps: float, ppg: PPG) -> 
         excess = np.broadcast_to(each_way.sum(axis=1, keepdims=True), each_way.shape)
     expected, run = _expected_s(finding), excess * steps
     around = _around(finding.vertex, times, ppg)
-    inside = {way for way in _below(finding.vertex, times, ppg.psg) if run[way] <= EXPLAINS[1] * expected}
+    inside = {way for way in _below(finding.vertex, times, ppg.psg) if run[way] <= COMPARABLE * expected}
     roots = [way for way in inside if (times.modules[way[0]].parent, way[1]) not in inside]
     best = None
     for level in (*around, roots):
         best = max(level, key=lambda way: float(excess[way]), default=None)
-        if best is not None and excess[best] > 0.0 and run[best] >= EXPLAINS[0] * expected:
+        if best is not None and excess[best] > 0.0 and run[best] >= IN_PART * expected:
             break
         best = None
     known = inside.union(*around)
     while best is not None:
         children = [(child, best[1]) for child in times.children(best[0]) if (child, best[1]) in known]
         inner = max(children, key=lambda way: float(excess[way]), default=None)
-        if inner is None or excess[inner] < MOST * excess[best]:
+        if inner is None or excess[inner] < CLEAR_MAJORITY * excess[best]:
             break
         best = inner
     return (best[0], int(np.argmax(each_way[best[0]]))) if best is not None and is_of_device else best

@@ -11,14 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.thresholds.shares import SHARE_OF_ITS_OWN
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.modules import DIRECTIONS, Module, device_calls
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.periods import Periods
-
-_LITTLE = 0.25
-"""Part of the time between two marks for which the host was still launching, up to which the device is taken to have
-been busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,7 @@ def _starved_s(
     times, recorded = times[order], np.concatenate((begun_s, ended_s))[order]
     between = np.diff(times)
     launching = np.clip(recorded[1:] - times[:-1], 0.0, between)
-    launching[launching < _LITTLE * between] = 0.0
+    launching[launching < SHARE_OF_ITS_OWN * between] = 0.0
     of_rank = np.full(len(launching), rank, np.int64)
     launching -= waiting.inside_s(of_rank, times[:-1], times[:-1] + launching)
     before = np.append(0.0, np.cumsum(launching))

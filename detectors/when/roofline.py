@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.section_name import SectionName
+from scalana.detectors.thresholds.seconds import TINY_S
+from scalana.detectors.thresholds.shares import SHARE_OF_ITS_OWN
 from scalana.detectors.when.module_work import ModuleWork
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.spans.operator_costs import bytes_of, flops_of, is_communication, product_type
@@ -20,10 +22,6 @@ from scalana.graphs.spans.operator_costs import bytes_of, flops_of, is_communica
 COMPUTE, MEMORY, OVERHEAD = BOUNDS = ("compute", "memory", "overhead")
 """What most of the time of a module goes to: operators whose arithmetic takes longer than their data, the others, or
 what is neither: code between operators, and operators too small for their cost of being called."""
-TINY_S = 20e-6
-"""An operator that takes less is too small,"""
-TINY_PART = 0.25
-"""if this part of what it takes, or less, is its least time."""
 _WIDE, _USUAL = "float64", "float32"
 
 
@@ -93,7 +91,7 @@ def roofline(work: ModuleWork, ceilings: Mapping[int, Ceilings]) -> Roofline | N
     least_s = np.where(meets, work.call_s, least_s)  # how fast it could be is another question
     launched = np.array([kind.is_on_device for kind in work.kinds], np.bool_)[work.kind]
     least_s[launched & ~work.on_device[work.module, work.rank]] = np.nan  # nobody knows what the device took
-    is_tiny = ~launched & (work.call_s < TINY_S * work.calls) & (least_s < TINY_PART * work.call_s) & ~meets
+    is_tiny = ~launched & (work.call_s < TINY_S * work.calls) & (least_s < SHARE_OF_ITS_OWN * work.call_s) & ~meets
     taken_s = np.where(launched, least_s, work.call_s)
     nature = np.where(is_tiny, 2, np.where(compute_s >= memory_s, 0, 1))
     own_parts = np.array([work.table(np.where(nature == bound, taken_s, 0.0)) for bound in range(len(BOUNDS))])

@@ -8,15 +8,12 @@ from dataclasses import dataclass, replace
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.section_name import SectionName
+from scalana.detectors.thresholds.limits import SHOWN_IN_BRIEF
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.metrics import no_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import window
-
-MOST_EXPLAINED = 3
-"""Steps, the longest, of which it is told who made them slow."""
-LARGE = 0.5
-"""Part of what a step is longer than usual that its cause must explain, as seconds that a rank waited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ def slow_steps(steps: Steps, ppg: PPG, findings_of: Callable[[PPG], list[Finding
     slow = []
     for order, row in enumerate(rows):
         cause = None
-        if order < MOST_EXPLAINED:
+        if order < SHOWN_IN_BRIEF:
             timeline = window(ppg.timeline, start[row], end[row])
             part = PPG(ppg.psg, timeline, no_metrics(len(ppg.psg), timeline.ranks), replace(ppg.run, open_calls=[]))
             cause = _cause(findings_of(part), ppg.timeline.ranks, float(length[row]) - usual)
@@ -59,7 +56,7 @@ def _cause(found: list[Finding], ranks: int, longer_s: float) -> Finding | None:
     if largest is None:
         return None
     waiting = max(ranks - len(largest.ranks), 1)
-    return largest if largest.lost_s >= LARGE * longer_s * waiting else None
+    return largest if largest.lost_s >= MAJORITY * longer_s * waiting else None
 
 
 SLOW_STEPS: SectionName[list[SlowStep]] = SectionName("slow_steps")

@@ -9,6 +9,7 @@ import numpy as np
 from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.section_name import SectionName
+from scalana.detectors.thresholds.limits import RANKS_AT_ONCE
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import add_to, idle_takes, no_metrics
@@ -16,7 +17,6 @@ from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.window import gap_edges, row_parts
 from scalana.graphs.timeline import Timeline
 
-_RANKS_AT_ONCE = 256
 _OUTSIDE = ("time_s", "stall_s", "core_wait_s", "comm_s", "wait_s")
 
 
@@ -41,7 +41,7 @@ def steady_state(timeline: Timeline, waits: WaitStates, periods: Periods, vertic
     edges, wait_s = gap_edges(timeline), waits.all_s(timeline)
     parts = each(
         lambda ranks: _of_ranks(timeline, wait_s, edges, periods, outside, ranks),
-        chunks(timeline.ranks, _RANKS_AT_ONCE),
+        chunks(timeline.ranks, RANKS_AT_ONCE),
     )
     work, own, wait, inside = np.sum(parts, axis=0).tolist() if parts else (0.0,) * 4
     recorded = np.zeros(timeline.ranks, np.bool_)

@@ -9,15 +9,13 @@ import numpy as np
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.finding import Finding
+from scalana.detectors.thresholds.limits import RANKS_OF_A_FINDING
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.timeline import Timeline
-
-MOST_RANKS = 64
-"""Ranks of a finding, and others, whose work in every step is looked at; of more, so many at equal distances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +89,6 @@ class CostByStep:
 
 def _some(ranks: IntArray) -> IntArray:
     """Some of many ranks."""
-    if len(ranks) <= MOST_RANKS:
+    if len(ranks) <= RANKS_OF_A_FINDING:
         return ranks
-    return np.asarray(ranks[np.linspace(0, len(ranks) - 1, MOST_RANKS).astype(np.int64)])
+    return np.asarray(ranks[np.linspace(0, len(ranks) - 1, RANKS_OF_A_FINDING).astype(np.int64)])

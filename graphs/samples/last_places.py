@@ -88,8 +88,11 @@ def _child(
     data: Gathered, places: Places, process: int, path: int, begin_ns: int, first: Sequence[int]
 ) -> LastPlace | None:
     """Where the child, or the thread of a pool, is that a process waits for on a path."""
+    libraries = tuple(folder for folder in data.records[process].meta.get("lib_dirs", "").split(":") if folder)
     files = _files(data, path)
-    own = next((worker for waits, worker in _ENDS if any(waits in file for file in files)), None)
+    own_code = [row for row, file in enumerate(files) if not file.startswith(libraries or "<")]
+    waits_in = files[own_code[-1] + 1 :] if own_code else files  # what it calls, not what it was itself started by
+    own = next((worker for waits, worker in _ENDS if any(waits in file for file in waits_in)), None)
     if own is None:
         return None
     pid = data.records[process].meta.get("pid")

@@ -45,10 +45,13 @@ class Timer:
 
 def product(torch: Any, device: str, dtype: str, timer: Timer) -> float:
     """FLOP/s of a product of square matrices, the best of some sizes; 0 where the type has none."""
+    kind = getattr(torch, dtype, None)
+    if not isinstance(kind, torch.dtype):
+        raise SystemExit(f"torch has no element type {dtype!r}: use names such as float32, bfloat16 or float16")
     best = 0.0
     for side in SIDES[device]:
         try:
-            left, right, made = (torch.ones(side, side, dtype=getattr(torch, dtype), device=device) for _ in range(3))
+            left, right, made = (torch.ones(side, side, dtype=kind, device=device) for _ in range(3))
             took = timer.best_s(lambda: torch.mm(left, right, out=made))  # noqa: B023
         except RuntimeError:  # no kernel for it, or no room
             continue

@@ -94,8 +94,8 @@ examples:
             "--budget", type=positive, default=30.0, metavar="S", help="time limit in seconds (default: 30)"
         )
         plan.add_argument("--seed", type=int, default=0, metavar="N", help="random seed of the search (default: 0)")
-        plan.add_argument("--whole-backward", action="store_true", help="do not split backwards")
-        plan.add_argument("--recompute", action="store_true", help="recompute activations in backwards")
+        plan.add_argument("--whole-backward", action="store_true", help="keep the backward of a stage in one piece")
+        plan.add_argument("--recompute", action="store_true", help="recompute activations, to use less memory")
         plan.add_argument("--format", choices=("text", "json"), default="text", help="format of the output")
         verify = actions.add_parser("verify", help="run a plan, with layers that sleep or those of a model")
         verify.add_argument("source", metavar="PLAN", help="plan folder, or its plan.json")
@@ -123,8 +123,8 @@ examples:
             "--stretch",
             type=positive,
             metavar="X",
-            help="slow-down over the plan (default: a usual action takes 20 ms, with megatron and deepspeed 50 ms; 1 "
-            "with --model)",
+            help="how many times as long as planned actions take (default: such that a typical one takes 20 ms, 50 ms "
+            "with megatron and deepspeed; 1 with --model)",
         )
 
     def run(self, args: argparse.Namespace) -> int:

@@ -220,7 +220,7 @@ def _create_folder(wanted: str | None) -> str:
     try:
         return launch.create_run_folder(wanted)
     except FileExistsError as error:
-        raise UsageError(f"{error.filename or error} exists and is not an empty folder") from None
+        raise UsageError(f"{error.filename or error} exists and is not empty: choose another folder with -o") from None
     except OSError as error:
         raise UsageError(f"cannot create the run folder {wanted or 'here'}: {error.strerror or error}") from None
 

@@ -19,8 +19,8 @@ examples:
   scalana scaling run-*/ --at 1024
   scalana scaling --scaling weak --format json -o scaling.json run-2 run-4 run-8 run-8-again
 
-Two sizes tell what is lost at the larger one. From three sizes on, every place gets a model of its growth, and
---at predicts. Several runs of one size tell the noise.
+Two sizes show the loss at the larger one. With three or more, every place gets a model of its growth, and --at
+predicts the loss. Several runs of one size show how much times vary.
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+from array import array
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from scalana.runtime.record.format import SPAN_TYPES, ProcessRecord
 
@@ -23,7 +26,25 @@ def recorded(code: str, tmp_path: Path) -> ProcessRecord:
     done = jobs.python(program, tmp_path / "run", extra=EXTRA)
     assert done.returncode == 0, done.stderr
     assert done.stdout == plain.stdout and done.stderr == plain.stderr
-    return min(jobs.records(tmp_path / "run"), key=lambda record: int(record.meta["start_ns"]))
+    return without_collections(min(jobs.records(tmp_path / "run"), key=lambda record: int(record.meta["start_ns"])))
+
+
+def without_collections(record: ProcessRecord) -> ProcessRecord:
+    """A record without what Python's garbage collector did meanwhile."""
+    spans, rows, last, attributes = record.spans, list[int](), list[int](), list[int]()
+    for row in range(len(spans)):
+        if SPAN_TYPES[spans.type[row]] != "collection":
+            rows.append(row)
+            attributes += range(spans.last[row - 1] if row else 0, spans.last[row])
+            last.append(len(attributes))
+
+    def taken(columns: Any, of: list[int], **others: Any) -> Any:
+        names = [column.name for column in fields(columns) if column.name not in others]
+        kept = {name: memoryview(array("q", [getattr(columns, name)[row] for row in of])) for name in names}
+        return type(columns)(**kept, **others)
+
+    spans = taken(spans, rows, last=memoryview(array("q", last)))
+    return replace(record, spans=spans, attributes=taken(record.attributes, attributes))
 
 
 def told(record: ProcessRecord) -> list[tuple[str, str, str, dict[str, int | float | str]]]:

@@ -35,7 +35,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Gives a test that asks for ``sample``, ``faulty`` or ``balanced`` one case per program of that sort."""
     chosen: dict[str, Callable[[Sample], bool]] = {
         "sample": lambda sample: True,
-        "faulty": lambda sample: not sample.balanced,
+        "faulty": lambda sample: bool(sample.faults),
         "balanced": lambda sample: sample.balanced,
     }
     for name, wanted in chosen.items():

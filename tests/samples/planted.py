@@ -60,6 +60,8 @@ class Sample:
     symptom: str
     balanced: bool
     faults: tuple[Fault, ...]
+    measured: str = ""
+    """What the program prints before the seconds of what is planted, where these depend on the machine."""
 
     @property
     def name(self) -> str:
@@ -107,6 +109,7 @@ def read_sample(path: Path) -> Sample:
         planted=values["planted"],
         symptom=values["symptom"],
         balanced=values.get("balanced", False),
+        measured=values.get("measured", ""),
         faults=tuple(read_fault(entry, text, path) for entry in values.get("faults", [])),
     )
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from scalana.calibration.ceilings import Setting, keep, kept
+from scalana.calibration.job import Timer, product
 from scalana.calibration.measure import measure, sizes
 from scalana.detectors.when.roofline import Ceilings
 
@@ -27,6 +29,13 @@ def test_what_is_measured_is_kept_for_such_a_machine_alone(tmp_path: Path) -> No
     Path(file).write_text("[]")
     assert kept(SETTING, environ) is None
     assert keep(SETTING, measured, {"SCALANA_CACHE": "/dev/null"}) == ""
+
+
+@pytest.mark.parametrize("name", ["foo", "version"])
+def test_an_element_type_that_torch_does_not_have_is_named(name: str) -> None:
+    torch = SimpleNamespace(dtype=type, version="2")
+    with pytest.raises(SystemExit, match=f"no element type '{name}': use names such as float32"):
+        product(torch, "cpu", name, Timer(1, "cpu", int))
 
 
 @pytest.mark.slow

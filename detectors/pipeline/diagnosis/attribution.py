@@ -18,6 +18,7 @@ from scalana.detectors.pipeline.diagnosis.causes import Cause, Switches
 from scalana.detectors.pipeline.diagnosis.roots import Roots, find_roots
 from scalana.detectors.pipeline.measured.replayable import Measured
 from scalana.detectors.pipeline.model.simulate import replay
+from scalana.detectors.thresholds.differences import DEAD_BAND, TRUSTED_REPLAY
 from scalana.graphs.arrays.types import FloatArray
 
 SHARES = (
@@ -33,12 +34,6 @@ SHARES = (
     "unexplained",
 )
 """The shares of a step, in the order of reports; they add up to 1."""
-
-TRUSTED = 0.05
-"""Above this replay error no advice is given."""
-
-DEAD_BAND = 0.05
-"""Of all rank-time: less waiting than this has no root worth naming."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +91,7 @@ class Attribution:
     @property
     def trusted(self) -> bool:
         """Whether the replay is near enough to what was measured for advice."""
-        return abs(self.replay_error) <= TRUSTED
+        return abs(self.replay_error) <= TRUSTED_REPLAY
 
 
 def shapley(value: Callable[[int], float], players: Sequence[int]) -> dict[int, float]:

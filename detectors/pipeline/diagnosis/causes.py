@@ -20,9 +20,8 @@ import numpy as np
 from scalana.detectors.pipeline.measured.replayable import Measured
 from scalana.detectors.pipeline.model.actions import Kind, Program
 from scalana.detectors.pipeline.model.simulate import Links, Setting, replay
+from scalana.detectors.thresholds.seconds import SHORTEST_S
 from scalana.graphs.arrays.types import FloatArray
-
-_SHORTEST_S = 1e-9
 
 
 class Cause(IntEnum):
@@ -65,7 +64,7 @@ def take_apart(program: Program, duration_s: FloatArray) -> Parts:
         for stage in range(program.stages):
             chosen = (program.kind == kind) & (program.stage == stage)
             if chosen.any():
-                usual[kind, stage] = max(float(np.median(duration_s[chosen])), _SHORTEST_S)
+                usual[kind, stage] = max(float(np.median(duration_s[chosen])), SHORTEST_S)
     usually = usual[program.kind, program.stage]
     length = _common(program, duration_s, usually)
     work = np.zeros(program.ranks)
@@ -92,7 +91,7 @@ def _common(program: Program, duration_s: FloatArray, usually_s: FloatArray) -> 
         return np.ones(program.size)
     relative = taken / usual
     common = relative.min(axis=0) if program.stages == 2 else np.median(relative, axis=0)
-    return np.maximum(common, _SHORTEST_S)[program.microbatch]
+    return np.maximum(common, SHORTEST_S)[program.microbatch]
 
 
 class Switches:

@@ -11,7 +11,7 @@ from scalana.detectors.evidence import Evidence, PipelineTime
 from scalana.detectors.finding import Finding, Hop, Series, Where
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.pipeline.diagnosis.culprit_places import Place, Places, between, windows_of
-from scalana.detectors.pipeline.diagnosis.culprits import WORTH, Culprit
+from scalana.detectors.pipeline.diagnosis.culprits import Culprit
 from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis
 from scalana.detectors.pipeline.diagnosis.engine_flags import in_words_of
 from scalana.detectors.pipeline.diagnosis.replicas import Awaited
@@ -21,12 +21,12 @@ from scalana.detectors.reconcile import Extent, Verdict
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.named_place import CodeLocation
+from scalana.detectors.thresholds.factors import COSTLY_LAYER
+from scalana.detectors.thresholds.shares import WORTH_IF_ONCE
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 KIND_OF = {"data": "host"}
 """The kind of finding of a cause, where it is not its own."""
-STANDS_OUT = 1.3
-"""Times what a layer usually costs, from which it is named."""
 
 
 class FindingMaker:
@@ -86,7 +86,11 @@ class FindingMaker:
         """What another schedule would bring at no more memory; none where it brings little."""
         diagnosis, found = self.diagnosis, self.diagnosis.attribution
         saving, other = diagnosis.avoidable
-        if other is None or saving < WORTH * found.step_s or found.seconds["schedule"] < WORTH * found.step_s:
+        if (
+            other is None
+            or saving < WORTH_IF_ONCE * found.step_s
+            or found.seconds["schedule"] < WORTH_IF_ONCE * found.step_s
+        ):
             return []
         time = PipelineTime(
             idle_s=found.seconds["schedule"], step_s=found.step_s, other=other.text, other_s=found.step_s - saving
@@ -220,7 +224,7 @@ class FindingMaker:
         cost = layers.cost_s.sum(axis=0)
         first, end = int(layers.cut[stage]), int(layers.cut[stage + 1])
         heaviest = first + int(cost[first:end].argmax())
-        if end - first == 1 or cost[heaviest] >= STANDS_OUT * float(np.median(cost)):
+        if end - first == 1 or cost[heaviest] >= COSTLY_LAYER * float(np.median(cost)):
             return layers.names[heaviest]
         return f"{layers.names[first]} to {layers.names[end - 1]}"
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.evidence import Leaf
-from scalana.detectors.rollup.candidates import Candidate, join_entries
-from scalana.detectors.rollup.leaf import leaf_of
+from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.rollup.leaf import place_of_excess
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
@@ -69,16 +68,9 @@ class Places:
         more = np.maximum(here - usual, 0.0) / np.where(sides > 0, sides, 1.0)
         over = over * more[self.source]
         target = np.flatnonzero(over > 0.0)
-        if not len(target):
-            return None
-        order = target[np.argsort(-over[target], kind="stable")]
         # The first location of a rank is its main thread.
-        main = int(np.searchsorted(self.timeline.locations.rank, rank))
-        location = np.full(len(order), main)
-        blamed = replace(self.table, location=location, target=order, seconds=over[order])
-        for candidate in join_entries(blamed, self.timeline, self.psg):
-            return candidate, leaf_of(candidate, blamed, self.timeline, self.psg)
-        return None
+        location = np.full(len(target), int(np.searchsorted(self.timeline.locations.rank, rank)))
+        return place_of_excess(location, target, over[target], self.table, self.timeline, self.psg)
 
 
 def _sources(timeline: Timeline, psg: PSG) -> IntArray:

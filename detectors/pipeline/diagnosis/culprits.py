@@ -15,19 +15,10 @@ from scalana.detectors.pipeline.diagnosis.causes import EVERYTHING, Switches
 from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis
 from scalana.detectors.pipeline.measured.replayable import Measured
 from scalana.detectors.pipeline.model.simulate import Setting, replay
+from scalana.detectors.thresholds.factors import FAR_MORE, HELD_UP
+from scalana.detectors.thresholds.shares import MAJORITY, WORTH_IF_ONCE
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-
-WORTH = 0.05
-"""Part of a step from which a cause is worth a finding."""
-NOTABLE = 0.5
-"""Part of what the worst has, from which another is as bad."""
-LONG = 1.2
-"""Times as long as usual: a microbatch that was held up."""
-SLOW_LINK = 2.0
-"""Times the latency of the others."""
-HEAVY = 0.5
-"""Part of the way from the mean load to the largest, from which a rank is one of the heavy ones."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +55,7 @@ def find_culprits(diagnosis: Diagnosis) -> list[Culprit]:
         ("data", _data),
     )
     look = _Look(measured, Switches(measured), found, diagnosis)
-    culprits = [find(look) for name, find in looks if found.shares[name] >= WORTH]
+    culprits = [find(look) for name, find in looks if found.shares[name] >= WORTH_IF_ONCE]
     return sorted((c for c in culprits if c is not None), key=lambda c: -c.lost_s)
 
 
@@ -95,7 +86,7 @@ class _Look:
 
 def _worst(amount: FloatArray) -> list[int]:
     """Those with a notable part, worst first; none where most have."""
-    chosen = [int(k) for k in np.argsort(-amount, kind="stable") if amount[k] >= NOTABLE * amount.max() > 0]
+    chosen = [int(k) for k in np.argsort(-amount, kind="stable") if amount[k] >= MAJORITY * amount.max() > 0]
     return chosen if 2 * len(chosen) <= len(amount) else []
 
 
@@ -103,7 +94,7 @@ def _imbalance(look: _Look) -> Culprit | None:
     found, program = look.found, look.measured.program
     load = 1 / look.switches.even  # times what the stage would have without imbalance
     rank = program.rank_of_stage
-    heavy = [int(s) for s in np.argsort(-load, kind="stable") if load[s] >= 1 + HEAVY * (load.max() - 1)]
+    heavy = [int(s) for s in np.argsort(-load, kind="stable") if load[s] >= 1 + MAJORITY * (load.max() - 1)]
     ranks = list(dict.fromkeys(int(rank[s]) for s in heavy))
     work = {s.stage: s.forward_s + s.backward_s + s.weight_s for s in found.stages if s.stage in heavy}
     mean = float(np.mean([s.forward_s + s.backward_s + s.weight_s for s in found.stages]))
@@ -116,7 +107,7 @@ def _imbalance(look: _Look) -> Culprit | None:
         evidence = replace(evidence, at_most=True)
     else:
         saving = found.step_s - cure.step_s
-        if saving < WORTH * found.step_s / 2:
+        if saving < WORTH_IF_ONCE * found.step_s / 2:
             saving = 0.0
             evidence = replace(evidence, wall=look.diagnosis.wall or "a single layer")
         else:
@@ -140,13 +131,13 @@ def _straggler(look: _Look) -> Culprit | None:
     measured, parts = look.measured, look.switches.parts
     program = measured.program
     usual = measured.duration_s / parts.rest
-    over = np.where(parts.rest > LONG, measured.duration_s - usual, 0.0)
+    over = np.where(parts.rest > HELD_UP, measured.duration_s - usual, 0.0)
     ranks = _worst(weighted_count(program.rank, over, program.ranks))
     if not ranks:
         return None
     here = np.isin(program.rank, ranks)
     stage = weighted_count(program.stage[here], over[here], program.stages)
-    stages = [int(s) for s in np.argsort(-stage, kind="stable") if stage[s] >= NOTABLE * stage.max()]
+    stages = [int(s) for s in np.argsort(-stage, kind="stable") if stage[s] >= MAJORITY * stage.max()]
     long = here & (over > 0)
     offset = np.concatenate([[0], np.cumsum(measured.microbatches)[:-1]])
     index = program.microbatch - offset[measured.step]
@@ -161,7 +152,7 @@ def _straggler(look: _Look) -> Culprit | None:
         usual_s=float(np.median(usual[long])),
     )
     saving = look.saving_s(duration_s=np.where(long, usual, measured.duration_s))
-    if saving < WORTH * look.now_s:  # most of it is that microbatches differ in length on all stages
+    if saving < WORTH_IF_ONCE * look.now_s:  # most of it is that microbatches differ in length on all stages
         return None
     by_step = weighted_count(measured.step[long], over[long], len(measured.steps))
     lost_s = look.found.seconds["straggler"]
@@ -186,15 +177,15 @@ def _link(look: _Look) -> Culprit | None:
     ranks = measured.program.ranks
     numbers = np.unique(operations.link)
     usual = np.array([np.median(latency[operations.link == number]) for number in numbers])
-    slow = [k for k in range(len(usual)) if len(usual) > 1 and usual[k] >= SLOW_LINK * np.median(np.delete(usual, k))]
-    slow = [k for k in slow if usual[k] >= NOTABLE * usual.max()]
+    slow = [k for k in range(len(usual)) if len(usual) > 1 and usual[k] >= FAR_MORE * np.median(np.delete(usual, k))]
+    slow = [k for k in slow if usual[k] >= MAJORITY * usual.max()]
     slow = slow if 2 * len(slow) <= len(usual) else []
     here = np.isin(operations.link, numbers[slow] if slow else numbers)
     others = float(np.median(latency[~here])) if slow else 0.0
     excess = np.maximum(usual - others, 0.0)[np.searchsorted(numbers, operations.link)]
     mended = np.where(here, np.maximum(latency - excess, 0.0), latency)
     saving = look.saving_s(links=replace(measured.links, latency_s=mended))
-    if saving < WORTH * look.now_s:
+    if saving < WORTH_IF_ONCE * look.now_s:
         return None
     if not slow:
         evidence = PipelineTime(latency_s=float(np.median(latency)))
@@ -217,7 +208,7 @@ def _host(look: _Look) -> Culprit | None:
         return None
     gone = np.where(np.isin(look.rank_of_operation, ranks), seconds, 0.0)
     saving = look.saving_s(lead_s=look.all_on.lead_s - gone)
-    if saving < WORTH * look.now_s:
+    if saving < WORTH_IF_ONCE * look.now_s:
         return None
     steps = len(measured.steps)
     evidence = PipelineTime(host_s=float(of_rank[ranks].mean()) / steps)

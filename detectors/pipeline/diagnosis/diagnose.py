@@ -23,11 +23,10 @@ from scalana.detectors.pipeline.model.actions import Kind, Program, forward_only
 from scalana.detectors.pipeline.model.lowering import Engine
 from scalana.detectors.pipeline.model.partition import stage_costs
 from scalana.detectors.pipeline.model.schedules import BY_NAME, recognise
+from scalana.detectors.thresholds.shares import MINOR
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 OUTSIDE = "layers do not add up to the time of their stages ({}): a new split assumes that the rest moves with them"
-_OUTSIDE = 0.1
-"""Part of what a stage takes, up to which its layers are taken to be all of it."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ def scale_layers(found: Attribution, layers: Layers) -> Layers:
 def what_is_no_layer(layers: Layers) -> tuple[str, ...]:
     """Of which stages the layers are not what they take, in words; nothing where they are."""
     told = [
-        f"stage {stage} {share:.0%}" for stage, share in enumerate(layers.share.tolist()) if abs(share - 1.0) > _OUTSIDE
+        f"stage {stage} {share:.0%}" for stage, share in enumerate(layers.share.tolist()) if abs(share - 1.0) > MINOR
     ]
     return (OUTSIDE.format(", ".join(told)),) if told else ()
 

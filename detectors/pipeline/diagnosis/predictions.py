@@ -17,10 +17,8 @@ from scalana.detectors.pipeline.model.lowering import ENGINES, Engine, lower, va
 from scalana.detectors.pipeline.model.partition import cuts, descend, even_cut, every_cut, smallest_maximum, stage_costs
 from scalana.detectors.pipeline.model.schedules import SCHEDULES, Schedule
 from scalana.detectors.pipeline.model.simulate import Deadlock, Links, Setting, replay
+from scalana.detectors.thresholds.limits import CUTS_REPLAYED
 from scalana.graphs.arrays.types import FloatArray, IntArray
-
-MOST_CUTS = 3000
-"""Up to here all cuts are replayed."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ class Planner:
         def step_s(cut: IntArray) -> float:
             return replayed_s(cut) if most_held == np.inf or held(program, cut) <= most_held else np.inf
 
-        if cuts(layers, stages) <= MOST_CUTS:
+        if cuts(layers, stages) <= CUTS_REPLAYED:
             found = [(step_s(cut), index, cut) for index, cut in enumerate(every_cut(layers, stages))]
             least, _, best = min(found, key=lambda one: one[:2])
             return best, least

@@ -9,13 +9,10 @@ import numpy as np
 
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.pipeline.diagnosis.attribution import Attribution
-from scalana.detectors.pipeline.diagnosis.culprits import HEAVY, WORTH
 from scalana.detectors.pipeline.measured.recorded import Recorded
+from scalana.detectors.thresholds.shares import MAJORITY, WORTH_IF_ONCE
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.timeline import Timeline
-
-MOST = 0.5
-"""Part of the waiting of a pipeline, from which one other is what it waits for."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ def find_awaited(
     total = lost_s.sum(axis=1)
     waits_for = [
         int(lost_s[p].argmax())
-        if total[p] >= WORTH * step_s[p] * ranks[p] and lost_s[p].max() >= MOST * total[p]
+        if total[p] >= WORTH_IF_ONCE * step_s[p] * ranks[p] and lost_s[p].max() >= MAJORITY * total[p]
         else -1
         for p in range(len(pipelines))
     ]
@@ -60,7 +57,7 @@ def find_awaited(
     for q in sorted(set(waits_for) - {-1}):
         waiting = [p for p, awaited in enumerate(waits_for) if awaited == q]
         others_s = float(alone_s[waiting].max())
-        if alone_s[q] - others_s < WORTH * step_s[q]:
+        if alone_s[q] - others_s < WORTH_IF_ONCE * step_s[q]:
             continue
         lost = float(lost_s[waiting, q].sum())
         stages = _heavy([pipelines[p][1] for p in waiting], pipelines[q][1])
@@ -92,4 +89,4 @@ def _heavy(waiting: list[Attribution], awaited: Attribution) -> tuple[int, ...]:
     if len(here) != len(others) or (here <= others).all():
         return ()
     more = here - others
-    return tuple(int(s) for s in np.argsort(-more, kind="stable") if more[s] >= HEAVY * more.max())
+    return tuple(int(s) for s in np.argsort(-more, kind="stable") if more[s] >= MAJORITY * more.max())

@@ -18,13 +18,11 @@ import numpy.typing as npt
 from scalana.detectors.pipeline.model.lowering import Code
 from scalana.detectors.pipeline.model.sequence import CodeArray, RowArray
 from scalana.detectors.pipeline.model.simulate import Setting, Timeline
+from scalana.detectors.thresholds.shares import SLIGHT
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 ShareArray = npt.NDArray[np.float32]
 """Shares of waits: there is a row for every wait of a run."""
-
-_SHORT = 0.05
-"""A rank that waited for a smaller part of the time than this was busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +69,7 @@ def find_roots(timeline: Timeline, setting: Setting) -> Roots:
         setting.lead_s,
         timeline.finish_s,
         setting.tail_s,
+        SLIGHT,
     )
     return Roots(waiting, critical)
 
@@ -153,6 +152,7 @@ def _spread(
     number: RowArray,
     roots: ShareArray,
     into: ShareArray,
+    slight: float,
 ) -> None:
     """Hand out the seconds of a wait that began at ``since`` by what the rank did that released it.
 
@@ -168,7 +168,7 @@ def _spread(
     own = np.zeros(columns, np.float32)
     while k >= last and end_s[k] > since and window > 0:
         waited = end_s[k] - max(begin_s[k], since) if code[k] >= 3 else 0.0
-        if waited > _SHORT * window and number[k] >= 0:
+        if waited > slight * window and number[k] >= 0:
             part = np.float32(seconds * (at - max(begin_s[k], since)) / window)
             for column in range(columns):
                 into[column] += part * roots[number[k], column]
@@ -188,7 +188,7 @@ def _spread(
     while k >= last and (code[k] == 1 or code[k] == 2):
         k -= 1
     before = end_s[k] - begin_s[k] if k >= last and code[k] >= 3 and number[k] >= 0 else 0.0
-    if total > 0 and code[k_run] == 0 and before > _SHORT * (end_s[k_run] - begin_s[k_run]):
+    if total > 0 and code[k_run] == 0 and before > slight * (end_s[k_run] - begin_s[k_run]):
         begun = min(end_s[k_run], at) - max(begin_s[k_run], since)
         computing = stage[argument[k_run]]
         own[computing] = max(own[computing] - begun, 0.0)
@@ -218,6 +218,7 @@ def _walk_all(
     lead_s: FloatArray,
     finish_s: FloatArray,
     tail_s: FloatArray,
+    slight: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Waiting of every rank by root, and the critical path."""
     ranks = len(first) - 1
@@ -249,7 +250,7 @@ def _walk_all(
         roots[n, stages] += travelled / length
         _spread(
             j, begin_s[i], (length - travelled) / length, first, code, argument, stage, rank_of, begin_s, end_s, lead_s,
-            number, roots, roots[n],
+            number, roots, roots[n], slight,
         )  # fmt: skip
         number[i] = n
         waiting[rank_of[i]] += length * roots[n]
@@ -263,7 +264,7 @@ def _walk_all(
                 idle_roots[:] = 0
                 _spread(
                     first[last + 1] - 1, finish_s[rank], 1.0, first, code, argument, stage, rank_of, begin_s, end_s,
-                    lead_s, number, roots, idle_roots,
+                    lead_s, number, roots, idle_roots, slight,
                 )  # fmt: skip
                 waiting[rank] += (idle - of_tail) * idle_roots
     return waiting, critical

@@ -13,7 +13,9 @@ import numpy as np
 from scalana.detectors.pipeline.measured.recorded import Recorded, known_layers
 from scalana.detectors.pipeline.measured.replayable import ActionRows, Between
 from scalana.detectors.pipeline.model.actions import Kind
-from scalana.detectors.reconcile import Extent, joined
+from scalana.detectors.reconcile import Extent
+from scalana.detectors.thresholds.seconds import AT_ONCE_S
+from scalana.graphs.arrays.intervals import joined
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.actions import Actions, Pipeline
 from scalana.graphs.spans.device_actions import OnDevices, on_devices, uses_device
@@ -27,8 +29,6 @@ UNMARKED = (
     "times are launch times of the hosts, which run ahead of their devices: no step has device marks on all ranks, "
     "so the time between actions is not explained"
 )
-_LAUNCH_S = 100e-6
-"""An idle device begins what its host launches within this time."""
 
 
 def with_devices(recorded: Recorded, pipeline: Pipeline, spans: Spans) -> Recorded:
@@ -125,7 +125,7 @@ def _rows(actions: Actions, seen: OnDevices, step: IntArray, loss: BoolArray, la
     asked, got = along(actions.wait_begin_s), along(actions.wait_end_s)
     blocked = receives & ~np.isnan(asked)
     wait_begin = np.where(blocked, np.clip(asked, before, begin), before)
-    late = np.where(launched >= begin - _LAUNCH_S, launched - np.fmax(before, got), 0.0)
+    late = np.where(launched >= begin - AT_ONCE_S, launched - np.fmax(before, got), 0.0)
     late = np.where(receives, np.where(blocked, late, 0.0), launched - before)
     late = np.clip(late, 0.0, begin - wait_begin)
     missing = np.full(len(step), np.nan)

@@ -11,7 +11,8 @@ from scalana.detectors.pipeline.measured.layers import Layers
 from scalana.detectors.pipeline.measured.reductions import after_backward, after_steps_s, find_reductions
 from scalana.detectors.pipeline.measured.replayable import ActionRows, Between
 from scalana.detectors.pipeline.model.lowering import Engine
-from scalana.detectors.reconcile import joined
+from scalana.detectors.thresholds.seconds import SAME_TIME_S
+from scalana.graphs.arrays.intervals import joined
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.actions import Actions, Pipeline, ScheduleRuns
 from scalana.graphs.spans.layer_costs import LayerCosts
@@ -21,7 +22,6 @@ from scalana.graphs.timeline import Timeline
 
 FORWARDS = "forwards alone"
 """What the schedule of a pipeline is called that computes no backwards."""
-_TOLERANCE_S = 1e-6
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def lie_inside(enter_s: FloatArray, leave_s: FloatArray, ranks: tuple[int, ...],
     main = np.flatnonzero(timeline.locations.is_main)
     edges[:, timeline.locations.rank[main]] = timeline.locations.start_s[main], timeline.locations.end_s[main]
     begin, end = edges[:, list(ranks)]
-    outside = (enter_s < begin - _TOLERANCE_S) | (leave_s > end + _TOLERANCE_S)
+    outside = (enter_s < begin - SAME_TIME_S) | (leave_s > end + SAME_TIME_S)
     return np.asarray(~outside.any(axis=1))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from scalana.detectors.pipeline.measured.replayable import ActionRows
 from scalana.detectors.pipeline.model.actions import Kind
+from scalana.graphs.arrays.intervals import length_between
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import OPERATIONS
@@ -38,7 +39,7 @@ class Reductions:
     def within_s(self, rank: int, since_s: FloatArray, until_s: FloatArray) -> FloatArray:
         """Seconds of those of a rank that lie in windows ``[windows]``."""
         mine = self.rank == rank
-        return within_s(self.begin_s[mine], self.end_s[mine], since_s, until_s)
+        return length_between(self.begin_s[mine], self.end_s[mine], since_s, until_s)
 
 
 def find_reductions(timeline: Timeline, ranks: tuple[int, ...]) -> Reductions:
@@ -101,13 +102,3 @@ def after_steps_s(rows: ActionRows, found: Reductions, numbers: IntArray, ranks:
         known = ~np.isnan(end[:, rank]) & ~np.isnan(following)
         seconds[known, rank] = found.within_s(rank, end[known, rank], following[known])
     return seconds
-
-
-def within_s(begin_s: FloatArray, end_s: FloatArray, since_s: FloatArray, until_s: FloatArray) -> FloatArray:
-    """Seconds of some stretches, in order and apart, that lie in windows ``[windows]``."""
-    if not len(begin_s):
-        return np.zeros(len(since_s))
-    edges = np.maximum.accumulate(np.stack((begin_s, end_s), axis=1).ravel())
-    level = np.repeat(np.concatenate(([0.0], np.cumsum(edges[1::2] - edges[::2]))), 2)[1:-1]
-    inside = np.interp(until_s, edges, level) - np.interp(since_s, edges, level)
-    return np.maximum(inside, 0.0)

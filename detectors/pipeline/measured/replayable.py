@@ -13,14 +13,12 @@ import numpy as np
 from scalana.detectors.pipeline.model.actions import Kind, OrderError, Program
 from scalana.detectors.pipeline.model.lowering import ENGINES, Code, Engine, Operations, lower
 from scalana.detectors.pipeline.model.simulate import Deadlock, Links, Setting, replay
+from scalana.detectors.thresholds.limits import ACTIONS_REPLAYED
+from scalana.detectors.thresholds.seconds import SAME_TIME_S
+from scalana.detectors.thresholds.shares import MISREAD
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
-_TOLERANCE_S = 1e-6
-_LEAST = 0.03
-"""The part of the messages of a link that may have taken less than the least that is believed: clocks are read late."""
 _FREE = "sends are assumed not to block: the order could not run otherwise"
-MOST_ACTIONS = 500_000
-"""Actions that are looked at; of longer records, so many at the end. They are replayed up to 256 times."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +221,7 @@ def _longest_run(rows: ActionRows, numbers: IntArray, kept: IntArray, notes: lis
     runs = np.split(kept, np.flatnonzero(apart) + 1)
     longest = max(reversed(runs), key=len)
     sizes = np.array([(rows.step == numbers[k]).sum() for k in longest])
-    fits = max(int((np.cumsum(sizes[::-1]) <= MOST_ACTIONS).sum()), 1)
+    fits = max(int((np.cumsum(sizes[::-1]) <= ACTIONS_REPLAYED).sum()), 1)
     if fits < len(kept):
         last = longest[-fits:]
         notes.append(f"of {len(kept)} complete steps, {numbers[last[0]]} to {numbers[last[-1]]} are analysed")
@@ -470,7 +468,7 @@ class _Reading:
         shown = asked <= start
         if operations.engine.batched:
             arrives = start + self._least(seen)
-            shown &= arrives >= self._last_of_batch(start, arrives, before) - _TOLERANCE_S
+            shown &= arrives >= self._last_of_batch(start, arrives, before) - SAME_TIME_S
         usual = np.zeros(operations.program.ranks**2)
         elsewhere = float(np.median(seen[shown])) if shown.any() else 0.0
         for link in np.unique(operations.link):
@@ -488,7 +486,7 @@ class _Reading:
         least = np.zeros_like(seen_s)
         for link in np.unique(self.operations.link):
             of_link = self.operations.link == link
-            least[of_link] = np.quantile(seen_s[of_link], _LEAST, method="lower")
+            least[of_link] = np.quantile(seen_s[of_link], MISREAD, method="lower")
         return least
 
     def _last_of_batch(self, start_s: FloatArray, arrives_s: FloatArray, before: IntArray) -> FloatArray:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.pipeline.measured.replayable import Measured
+from scalana.detectors.thresholds.shares import SLIGHT
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 LINK = -1
 """Instead of a stage: the message itself was on its way for most of the wait."""
 UNKNOWN = -2
-SHORT = 0.05
-"""An action whose wait was a smaller part of it than this had not waited."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def waits_of_step(measured: Measured, step: int) -> StepWaits:
     producer = np.full(program.size, -1, np.int64)
     producer[operations.receiver] = operations.sender
     waited = np.where(producer >= 0, np.maximum(begin - before, 0.0), 0.0)
-    waited = np.where(waited > SHORT * (end - begin), waited, 0.0)
+    waited = np.where(waited > SLIGHT * (end - begin), waited, 0.0)
     root = np.full(program.size, UNKNOWN, np.int64)
     for action in chosen[waited[chosen] > 0].tolist():
         root[action] = _root(action, producer, before, begin, end, waited, program.stage)

@@ -16,12 +16,11 @@ import numpy as np
 from scalana.detectors.pipeline.measured.layers import Layers
 from scalana.detectors.pipeline.measured.replayable import ActionRows
 from scalana.detectors.pipeline.model.actions import Kind
+from scalana.detectors.thresholds.seconds import AT_ONCE_S
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
 from scalana.graphs.spans.span_columns import Spans
 
-_TOLERANCE_S = 1e-4
-"""What lies between a module's end and the call that sends what it made."""
 CONTAINERS = ("Sequential", "ModuleList", "ModuleDict")
 """Modules whose items are layers, rather than they themselves."""
 PLACEHOLDERS = ("Identity", "PPMissingLayer")
@@ -133,9 +132,9 @@ def _of_actions(actions: ActionRows, start_s: FloatArray, end_s: FloatArray, mod
     ends = ~np.isnan(actions.sent_s)
     of: dict[int, int] = {}  # the action of each call: the first whose end is certain, or the last whose begin is
     for action, (begin, end) in enumerate(_certain(actions)):
-        low, high = np.searchsorted(start_s, begin - _TOLERANCE_S), np.searchsorted(start_s, end)
+        low, high = np.searchsorted(start_s, begin - AT_ONCE_S), np.searchsorted(start_s, end)
         for call in range(int(low), int(high)):
-            if end_s[call] <= end + _TOLERANCE_S and not (ends[action] and call in of):
+            if end_s[call] <= end + AT_ONCE_S and not (ends[action] and call in of):
                 of[call] = action
     met: dict[int, list[int]] = {}
     for call, action in sorted(of.items()):

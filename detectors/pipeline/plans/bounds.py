@@ -8,10 +8,8 @@ import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Kind
 from scalana.detectors.pipeline.plans.profile import LayerProfile
+from scalana.detectors.thresholds.shares import NEARLY_ALL
 from scalana.graphs.arrays.types import FloatArray
-
-WALL = 0.9
-"""Of the bound: from here on a single layer decides it."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Bound:
     @property
     def by_wall(self) -> bool:
         """Whether a single layer decides the bound."""
-        return self.wall_s >= self.step_s and self.wall_s > self.share_s / WALL
+        return self.wall_s >= self.step_s and self.wall_s > self.share_s / NEARLY_ALL
 
 
 def lower_bound(profile: LayerProfile) -> Bound:

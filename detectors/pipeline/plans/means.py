@@ -19,12 +19,11 @@ from scalana.detectors.pipeline.plans.plan import Plan, evaluator, make_plan
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError, blocks_of, join_ends, uniform_cut
 from scalana.detectors.pipeline.plans.search import Effort, search
 from scalana.detectors.pipeline.plans.seeds import even_loads, seeds
+from scalana.detectors.thresholds.limits import ORDERS_REPLAYED
 from scalana.graphs.arrays.types import IntArray
 
-TRIES = 400
-"""Replays of one order with other cuts."""
 QUICK = Effort()
-"""No limit but :data:`TRIES`."""
+"""No limit but :data:`ORDERS_REPLAYED`."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def fixed_order(
                 return replayed_s(cut) if effort.clock() - began_s <= effort.budget_s else np.inf
 
             starts = _starts(profile, rank)
-            cut, seconds = min((descend(one, step_s, TRIES) for one in starts), key=lambda one: one[1])
+            cut, seconds = min((descend(one, step_s, ORDERS_REPLAYED) for one in starts), key=lambda one: one[1])
             if seconds == np.inf:  # or there was no time
                 cut = min(starts, key=replayed_s)
                 if replayed_s(cut) == np.inf:

@@ -25,6 +25,7 @@ from scalana.detectors.pipeline.plans.moves import change_policy, change_stages
 from scalana.detectors.pipeline.plans.plan import Plan, make_plan
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError
 from scalana.detectors.pipeline.plans.seeds import even_loads, heavy_alone, largest_first, seeds
+from scalana.detectors.thresholds.limits import ACTIONS_PER_CANDIDATE, FINALISTS, TURNS_OF_ANNEALING
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Search:
         """How many candidates a round looks at: its share of the effort, or what its share of the time that is left
         allows, by how long those of the round before took."""
         profile = self.profile
-        each = 3.0 * profile.microbatches * max(profile.ranks, profile.layers / 2) + BESIDE
+        each = 3.0 * profile.microbatches * max(profile.ranks, profile.layers / 2) + ACTIONS_PER_CANDIDATE
         wanted = int(self.effort.actions * share / each)
         if self.effort.budget_s == np.inf:
             return wanted
@@ -132,11 +133,6 @@ BASIC = (
 """Policies under which every seed is tried."""
 ROUNDS = ((8, 0.1), (6, 0.25), (3, 0.35), (1, 0.3))
 """Annealing: how many candidates, and their share of the actions."""
-LEAST = 20
-"""Turns of an annealing at least."""
-FINALISTS = 12
-BESIDE = 1500.0
-"""Actions that could be scheduled in the time that a candidate takes otherwise."""
 
 
 def search(
@@ -171,7 +167,7 @@ def search(
         rest -= share
         # The ends of chains differ more than what one of them saw on its way.
         chains = sorted(chains, key=lambda one: one.step_s)[:count]
-        chains = [anneal(state, one, max(turns // count, LEAST)) for one in chains]
+        chains = [anneal(state, one, max(turns // count, TURNS_OF_ANNEALING)) for one in chains]
     return _finish(state), state
 
 

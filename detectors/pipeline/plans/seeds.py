@@ -10,12 +10,11 @@ from scalana.detectors.pipeline.model.partition import smallest_maximum
 from scalana.detectors.pipeline.model.schedules import stage_placement
 from scalana.detectors.pipeline.plans.assignment import Stages
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError, uniform_cut
+from scalana.detectors.thresholds.limits import HEAVY_LAYER
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 CHUNKS = (1, 2, 3, 4, 6, 8)
 """Stages a rank that are tried."""
-HEAVY = 0.6
-"""Of the mean load of a rank: a layer that costs more is given a rank of its own, among others."""
 
 
 def even_loads(stages: Stages, work: FloatArray, ranks: int, most: int = 400) -> Stages:
@@ -75,7 +74,7 @@ def heavy_alone(profile: LayerProfile) -> list[Stages]:
     heavy = int(work.argmax())
     others = np.delete(np.arange(profile.layers), heavy)
     ranks = profile.ranks - 1
-    if ranks < 1 or work[heavy] < HEAVY * float(work.sum()) / profile.ranks:
+    if ranks < 1 or work[heavy] < HEAVY_LAYER * float(work.sum()) / profile.ranks:
         return []
     found = []
     for chunks in CHUNKS:

@@ -11,11 +11,7 @@ from scalana.detectors.pipeline.plans.bounds import lower_bound
 from scalana.detectors.pipeline.plans.plan import Plan
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError, split_layer
 from scalana.detectors.pipeline.plans.search import Effort, search
-
-PIECE = 0.25
-"""Of the mean load of a rank: pieces of a split layer are about as large."""
-WORTH = 0.6
-"""Of the mean load of a rank: a layer from here on is worth splitting."""
+from scalana.detectors.thresholds.limits import HEAVY_LAYER, PIECE_OF_A_LAYER
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ def heaviest(profile: LayerProfile) -> int | None:
     """The layer that costs a large part of what a rank does; None if there is none."""
     work = profile.work_s
     layer = int(work.argmax())
-    return layer if work[layer] > WORTH * float(work.sum()) / profile.ranks else None
+    return layer if work[layer] > HEAVY_LAYER * float(work.sum()) / profile.ranks else None
 
 
 def without_wall(profile: LayerProfile, engine: Engine, effort: Effort, counts: tuple[int, ...] = ()) -> Wall | None:
@@ -49,7 +45,9 @@ def without_wall(profile: LayerProfile, engine: Engine, effort: Effort, counts: 
     if layer is None:
         return None
     work = profile.work_s
-    many = int(np.clip(np.ceil(work[layer] / (PIECE * float(work.sum()) / profile.ranks)), 2, 2 * profile.ranks))
+    many = int(
+        np.clip(np.ceil(work[layer] / (PIECE_OF_A_LAYER * float(work.sum()) / profile.ranks)), 2, 2 * profile.ranks)
+    )
     counts = counts or tuple(sorted({max(many // 2, 2), many}))
     each = replace(effort, actions=effort.actions / len(counts), budget_s=effort.budget_s / len(counts))
     found = []

@@ -15,19 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalana.detectors.pipeline.measured.reductions import within_s
 from scalana.detectors.pipeline.measured.replayable import ActionRows, Between
 from scalana.detectors.pipeline.model.actions import Kind
+from scalana.detectors.thresholds.certainty import USUAL_RANGE
+from scalana.detectors.thresholds.factors import BACKWARD_PER_FORWARD
+from scalana.detectors.thresholds.seconds import NO_WORK_S
+from scalana.detectors.thresholds.shares import NEXT_TO_NOTHING
+from scalana.graphs.arrays.intervals import length_between
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-
-USUAL_BACKWARD = 2.0
-"""Seconds of a backward over those of its forward, where no rank shows it: two products of matrices for one."""
-AT_ONCE_S = 0.001
-"""Own work between two calls that is none."""
-AT_ONCE_PART = 0.02
-"""The same as a part of what lies between two calls where they compute."""
-LARGE = 0.9
-"""Quantile of the pauses between calls that lies among those in which ranks compute."""
 
 
 class Pause(IntEnum):
@@ -146,7 +141,9 @@ def read_events(
     inner = [length for one in found[1:-1] for length in one.backward_over_forward()]
     for one in found:
         # A rank knows its own kind best.
-        one.divide(next(iter([*one.backward_over_forward(), float(np.median(inner)) if inner else USUAL_BACKWARD])))
+        one.divide(
+            next(iter([*one.backward_over_forward(), float(np.median(inner)) if inner else BACKWARD_PER_FORWARD]))
+        )
     rows = np.concatenate([one.table() for one in found])
     place = np.repeat(np.arange(places), [len(one.actions) for one in found])
     number = rows[:, 1].astype(np.int64)
@@ -278,7 +275,7 @@ class _Rank:
     def _at_once_s(self) -> float:
         """Own work between two messages that is none: where a rank asks for several at a time, nothing lies between."""
         work_s = self.events.begin_s[1:] - self.events.end_s[:-1]
-        return min(AT_ONCE_S, AT_ONCE_PART * float(np.quantile(work_s, LARGE))) if len(work_s) else 0.0
+        return min(NO_WORK_S, NEXT_TO_NOTHING * float(np.quantile(work_s, USUAL_RANGE))) if len(work_s) else 0.0
 
     def _cut(self, stretch: _Stretch, opened: bool = False, closed: bool = False) -> Iterator[_Stretch]:
         """Cut a stretch at what lies between two steps, or between two actions at data that is loaded; its open ends
@@ -325,10 +322,10 @@ class _Rank:
         low, high = self._inside(stretch)
         inside = self.pause_s[low:high][self.what[low:high] != Pause.GRADIENTS].tolist()
         for begin, end in inside:
-            if begin - stretch.begin_s <= AT_ONCE_S and end <= stretch.end_s:
+            if begin - stretch.begin_s <= NO_WORK_S and end <= stretch.end_s:
                 stretch.begin_s = max(stretch.begin_s, end)
         for begin, end in reversed(inside):
-            if stretch.end_s - end <= AT_ONCE_S and begin >= stretch.begin_s:
+            if stretch.end_s - end <= NO_WORK_S and begin >= stretch.begin_s:
                 stretch.end_s = begin
 
     def _alone(self, kind: Kind, chunk: int = -1) -> list[float]:
@@ -388,7 +385,7 @@ class _Rank:
         upto = np.where(np.isnan(wait[:, 0]), begin, wait[:, 0])
         events = self.events
         sends = events.take(events.is_send)
-        own = self.paused_s(Pause.SEND, before, upto) + within_s(sends.begin_s, sends.end_s, before, upto)
+        own = self.paused_s(Pause.SEND, before, upto) + length_between(sends.begin_s, sends.end_s, before, upto)
         sent = self._of(sends, sends.begin_s, what)
         data = self.paused_s(Pause.DATA, before, upto)
         return np.column_stack((kind, number, begin, end, wait, own, sent, data, chunk))
@@ -408,11 +405,11 @@ class _Rank:
         own = self.pause_s[self.what == Pause.SEND]
         last = np.searchsorted(own[:, 1], begin, side="right") - 1
         joined = last >= 0
-        joined[joined] = begin[joined] - own[last[joined], 1] <= AT_ONCE_S
+        joined[joined] = begin[joined] - own[last[joined], 1] <= NO_WORK_S
         begin[joined] = own[last[joined], 0]
         return np.stack([self._of(came, value, what) for value in (begin, came.end_s)], axis=1)
 
     def paused_s(self, what: Pause, begin_s: FloatArray, end_s: FloatArray) -> FloatArray:
         """Seconds of pauses of a kind in some windows ``[windows]``."""
         mine = self.pause_s[self.what == what]
-        return within_s(mine[:, 0], mine[:, 1], begin_s, end_s)
+        return length_between(mine[:, 0], mine[:, 1], begin_s, end_s)

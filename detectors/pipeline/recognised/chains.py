@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 
@@ -45,9 +46,17 @@ class Chain:
     beside: MessageRows | None = None
     """Messages that are none of a line's: those from one end to the other."""
 
-    def events(self, rows: MessageRows | None = None) -> Events:
+    @cached_property
+    def events(self) -> Events:
         """The messages as events by the places of their ranks, in order."""
-        rows = self.rows if rows is None else rows
+        return self._events(self.rows)
+
+    @cached_property
+    def between_ends(self) -> Events | None:
+        """Those of :attr:`beside`."""
+        return None if self.beside is None else self._events(self.beside)
+
+    def _events(self, rows: MessageRows) -> Events:
         size = len(self.ranks)
         where = np.full(max(self.ranks) + 1, -1, np.int64)
         where[list(self.ranks)] = np.arange(size)
@@ -77,23 +86,16 @@ def occurrence(key: IntArray) -> IntArray:
     return number
 
 
-def has_its_ends(events: Events, places: int, count: int, around: int = 0) -> bool:
-    """Whether every place has both ends of ``count`` messages each way, to every neighbour that it has; ``around`` are
-    those that go between the last place and the first."""
-    found = np.bincount((events.place * 2 + events.backward) * 2 + events.is_send, minlength=4 * places)
-    wanted = np.full((places, 2, 2), count)
-    wanted[0, 0, CAME] = wanted[0, 1, WENT] = wanted[-1, 0, WENT] = wanted[-1, 1, CAME] = around
-    return bool((found.reshape(places, 2, 2) == wanted).all())
-
-
-def sides(events: Events, places: int, count: int) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Begin, end and bytes of messages at each place, forwards and backwards, as they come and go
-    ``[places, 2, 2, messages]``; 0 where there are none."""
-    begin, end = np.zeros((2, places, 2, 2, count))
-    size = np.zeros((places, 2, 2, count), np.int64)
-    at = events.place, events.backward.astype(int), events.is_send.astype(int), events.number
-    begin[at], end[at], size[at] = events.begin_s, events.end_s, events.bytes
-    return begin, end, size
+def steps_of(events: Events) -> IntArray | None:
+    """The step of every message from the first place to the next ``[messages]``: one ends when all have come back. What
+    comes after the last end is left out. None unless there are two."""
+    first = (events.place == 0) & (events.backward != events.is_send)
+    is_send = events.is_send[first]
+    under_way = np.cumsum(np.where(is_send, 1, -1))
+    ends = np.flatnonzero(under_way == 0)
+    if len(ends) < 2 or int(under_way.min()) < 0:
+        return None
+    return np.asarray(np.searchsorted(ends, np.flatnonzero(is_send[: ends[-1] + 1])), np.int64)
 
 
 def find_chain(rows: MessageRows) -> Chain | None:

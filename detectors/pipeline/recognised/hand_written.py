@@ -14,16 +14,16 @@ from scalana.detectors.pipeline.measured.replayable import Between
 from scalana.detectors.pipeline.measured.timed_modules import find_layers
 from scalana.detectors.pipeline.model.lowering import SendWait
 from scalana.detectors.pipeline.recognised.between_messages import Events, PauseRows
+from scalana.detectors.pipeline.recognised.hypotheses import Hypothesis, Known, evenest
 from scalana.detectors.pipeline.recognised.message_groups import whole
-from scalana.detectors.pipeline.recognised.messages import HandWritten, Known, evenest, recognise_messages
+from scalana.detectors.pipeline.recognised.messages import recognise_messages
 from scalana.detectors.pipeline.recognised.recorded_messages import Messages, groups, pauses, sending
+from scalana.detectors.thresholds.counts import SHOWS_THE_USUAL
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import OPERATIONS
 
-SET_ASIDE = 3
-"""Steps from which the first is set aside: nothing tells when its first forward began."""
 _LATER = "microbatches of the first step start at the program's number {0}: before, not all ranks took part"
 _DOUBTFUL = (
     "the schedule is unknown: ranks may hold several stages each, with fewer microbatches; results for whole ranks "
@@ -54,7 +54,7 @@ def read_hand_written(timeline: Timeline, spans: Spans, known: set[int], of_torc
     return sorted(found, key=lambda one: one.ranks)
 
 
-def recognised(parts: Messages, evidence: Known) -> tuple[HandWritten | None, Messages]:
+def recognised(parts: Messages, evidence: Known) -> tuple[Hypothesis | None, Messages]:
     """The pipeline that messages in parts are, and these as it has them."""
     able = [whole(parts)]
     if evidence.training:
@@ -70,7 +70,7 @@ def _meetings(pauses_of: Callable[[], PauseRows]) -> dict[int, FloatArray]:
 
 
 def _recorded(
-    pipeline: HandWritten, messages: Messages, beside: PauseRows, spans: Spans, timeline: Timeline
+    pipeline: Hypothesis, messages: Messages, beside: PauseRows, spans: Spans, timeline: Timeline
 ) -> Recorded | None:
     """A pipeline of a run with its steps in a part of it; None if there are none."""
     run = timeline.whole or timeline
@@ -78,7 +78,7 @@ def _recorded(
     rows, reductions = after_backward(read.rows, find_reductions(run, ranks))
     gradients = after_steps_s(rows, reductions, np.arange(steps), len(ranks))
     kept = lie_inside(read.windows_s[:, :, 0], read.windows_s[:, :, 1], ranks, timeline)
-    kept[0] &= steps < SET_ASIDE
+    kept[0] &= steps < SHOWS_THE_USUAL
     if not kept.any():
         return None
     between = read.between

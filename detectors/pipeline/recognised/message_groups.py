@@ -12,15 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from scalana.detectors.pipeline.recognised.between_messages import AT_ONCE_S, LARGE
 from scalana.detectors.pipeline.recognised.recorded_messages import Messages
+from scalana.detectors.thresholds.certainty import USUAL_RANGE
+from scalana.detectors.thresholds.differences import EVEN
+from scalana.detectors.thresholds.seconds import NO_WORK_S
 from scalana.graphs.arrays.hashing import distinct
 from scalana.graphs.arrays.segments import quantile_by_key
 from scalana.graphs.arrays.types import BoolArray, IntArray
-
-SAME = 0.1
-"""Parts of a message follow each other this much faster than messages do; and messages of another number of parts than
-usual that are fewer than this are none."""
 
 
 def whole(messages: Messages, alike: bool = True) -> Messages:
@@ -54,8 +52,8 @@ def _begins(rows: Messages, channel: IntArray, alike: bool) -> BoolArray:
         return begins
     pause = np.maximum(rows.sent_s[follows] - rows.passed_s[follows - 1], 0.0)
     limit = np.zeros(int(channel.max()) + 1)
-    number, usual = quantile_by_key(channel[follows], pause, LARGE)
-    limit[number] = np.minimum(AT_ONCE_S, SAME * usual)
+    number, usual = quantile_by_key(channel[follows], pause, USUAL_RANGE)
+    limit[number] = np.minimum(NO_WORK_S, EVEN * usual)
     call = _calls(rows)
     before, after = call[follows - 1], call[follows]
     begins[follows] = _mostly(before * len(call) + after, pause >= limit[channel[follows]], before == after)
@@ -69,7 +67,7 @@ def _begins(rows: Messages, channel: IntArray, alike: bool) -> BoolArray:
 def _calls(rows: Messages) -> IntArray:
     """A number for what sends each part: a place in the program, with a size if that is common there ``[parts]``."""
     number = distinct(rows.site * (int(rows.bytes.max()) + 1) + rows.bytes)[2]
-    common = np.bincount(number)[number] >= SAME * np.bincount(rows.site)[rows.site]
+    common = np.bincount(number)[number] >= EVEN * np.bincount(rows.site)[rows.site]
     return distinct(np.where(common, number, int(number.max()) + 1 + rows.site))[2]
 
 
@@ -98,7 +96,7 @@ def _as_many_as_usual(begins: BoolArray, repeats: BoolArray, call: IntArray) -> 
     group = np.cumsum(opens)
     parts = np.bincount(group[odd], length[odd], minlength=len(first) + 1)
     size = int(call.max()) + 1
-    seldom = np.bincount(call[first[opens]], minlength=size) < SAME * np.bincount(call[first], minlength=size)
+    seldom = np.bincount(call[first[opens]], minlength=size) < EVEN * np.bincount(call[first], minlength=size)
     mended = odd & seldom[call[first]] & (parts[group] % usual == 0)
     begins = begins.copy()
     for at in np.flatnonzero(mended & opens).tolist():

@@ -3,8 +3,7 @@
 Where every rank in the middle receives, computes and sends, one message after the other, each message can be followed
 from one end of the line to the other. Of what goes one way, half are forwards of one stage of each rank, and half are
 backwards of the other one: one half take longer than the other, and that which comes first in a step are the forwards.
-That is a guess; it counts if at both ends nothing is sent before that came of which it is made, and gradients are as
-large as what they are of.
+That is a guess.
 """
 
 from __future__ import annotations
@@ -15,12 +14,15 @@ from dataclasses import replace
 import numpy as np
 
 from scalana.detectors.pipeline.recognised.between_messages import Events
-from scalana.detectors.pipeline.recognised.placed import Placed, comes_back, possible_steps, stages_in
+from scalana.detectors.pipeline.recognised.chains import Chain
+from scalana.detectors.pipeline.recognised.hypotheses import Hypothesis
+from scalana.detectors.pipeline.recognised.placed import possible_steps, stages_in
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 
-def read_own_order(events: Events, places: int) -> Iterator[Placed]:
+def read_own_order(chain: Chain) -> Iterator[Hypothesis]:
     """The pipelines in a V that messages along a line of three ranks or more may be, whatever their order."""
+    events, places = chain.events, len(chain.ranks)
     follows = _follows(events, places) if places > 2 else None
     if follows is None:
         return
@@ -38,9 +40,8 @@ def read_own_order(events: Events, places: int) -> Iterator[Placed]:
             backward[messages] = gradients
         down, told = events.backward, backward[events.message]
         labelled = replace(events, backward=told, number=number[events.message], chunk=(down != told).astype(np.int64))
-        if microbatches > 1 and _follow_each_other(labelled, places, steps * microbatches):
-            if comes_back(labelled, stages):
-                yield Placed(np.repeat(np.arange(steps), microbatches), labelled, stages)
+        if microbatches > 1:
+            yield Hypothesis.of(chain, np.repeat(np.arange(steps), microbatches), labelled, stages)
 
 
 def _follows(events: Events, places: int) -> tuple[IntArray, FloatArray] | None:
@@ -76,14 +77,3 @@ def _other_half(length: FloatArray) -> BoolArray:
     place = np.argsort(np.argsort(length, axis=1, kind="stable"), axis=1, kind="stable")
     long = place >= length.shape[1] // 2
     return np.asarray(long != long[:, :1])
-
-
-def _follow_each_other(events: Events, places: int, count: int) -> bool:
-    """Whether at the ends of the line nothing is sent before that came of which it is made."""
-    moment = np.full((2, 2, 2, count), np.nan)  # of the ends: whether it is sent, whether a backward
-    at_end = (events.place == 0) | (events.place == places - 1)
-    at = (events.place > 0).astype(int), events.is_send.astype(int), events.backward.astype(int), events.number
-    moment[tuple(column[at_end] for column in at)] = np.where(events.is_send, events.begin_s, events.end_s)[at_end]
-    # At the first place a forward comes back before its gradient goes; at the last one each turns.
-    late = [moment[0, 0, 0] > moment[0, 1, 1], moment[1, 0] > moment[1, 1]]
-    return not np.isnan(moment).any() and not any(bool(one.any()) for one in late)

@@ -5,9 +5,8 @@ There a message does not show by where it comes from what it is: from the first 
 stages and gradients of others. But every rank works off one list: forwards in rounds of so many microbatches through
 its stages, backwards in the same rounds the other way, so many forwards ahead and then in turns. What is not known is
 where the stages stand, how large the rounds are and how far each rank is ahead. A guess of these says of every message
-what it is, once where it is sent and once where it comes: a guess counts if both ends agree, and nothing is sent before
-what its rank needs for it, and for all before it, has come. Of several that count, actions of a kind and stage take
-most nearly the same time in the right one.
+what it is, once where it is sent and once where it comes; a guess in which a rank sends something before what it needs
+for it, and for all before it, has come is none.
 """
 
 from __future__ import annotations
@@ -19,31 +18,13 @@ from itertools import islice
 
 import numpy as np
 
-from scalana.detectors.pipeline.measured.replayable import ActionRows
 from scalana.detectors.pipeline.model.actions import Action, Kind, OrderError
 from scalana.detectors.pipeline.model.schedules import SCHEDULES, stage_placement
 from scalana.detectors.pipeline.recognised.between_messages import Events
-from scalana.detectors.pipeline.recognised.chains import occurrence
-from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-
-MOST_CHUNKS = 4
-"""Stages a rank that are looked for where there are two ranks."""
-MOST_WAYS = 8
-"""Ways to be ahead that are looked at for the same stages and rounds, the tightest first."""
-EVEN = 0.1
-"""How much actions of a kind and stage usually differ: where they do not differ more, nothing else is looked for."""
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A pipeline of several stages a rank."""
-
-    step: IntArray
-    """Of every microbatch ``[microbatches]``."""
-    events: Events
-    """Its messages, by chunk and microbatch."""
-    stages: IntArray
-    """The stages of every place ``[places, chunks]``."""
+from scalana.detectors.pipeline.recognised.chains import Chain, occurrence, steps_of
+from scalana.detectors.pipeline.recognised.hypotheses import Hypothesis
+from scalana.detectors.thresholds.limits import STAGES_PER_RANK, TRIED_AT_MOST
+from scalana.graphs.arrays.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -62,6 +43,15 @@ class _Guess:
         rounds = np.arange(self.microbatches).reshape(-1, 1, self.round).repeat(chunks, axis=1)
         chunk = np.broadcast_to(np.arange(chunks)[:, None], rounds.shape)
         return chunk.reshape(-1), rounds.reshape(-1)
+
+    @cached_property
+    def least_ahead(self) -> int:
+        """How many forwards a rank has to be ahead so that each backward comes after its own forward."""
+        chunk, number = self.forwards
+        size, last = len(chunk), self.stages.shape[1] - 1
+        forward = np.empty((last + 1, self.microbatches), np.int64)
+        forward[chunk, number] = np.arange(size)
+        return max(1, int((forward[last - chunk, number] - np.arange(size)).max()))
 
     def actions(self, ahead: int) -> tuple[BoolArray, IntArray, IntArray]:
         """Whether it is a backward, chunk and microbatch of what a rank does, in order ``[actions]``."""
@@ -123,11 +113,12 @@ class _Hands:
         return list(zip(*(column[mine].tolist() for column in (self.backward, stage, self.number)), strict=True))
 
 
-def read_standard(events: Events, places: int) -> Iterator[Placed]:
+def read_standard(chain: Chain) -> Iterator[Hypothesis]:
     """The pipelines in a V that messages along a line may be, in the very order of a standard schedule.
 
     What a rank does in it without a message (the other half of a backward) is no part of that.
     """
+    events, places = chain.events, len(chain.ranks)
     for schedule in SCHEDULES:
         if schedule.placement != "v":
             continue
@@ -141,8 +132,7 @@ def read_standard(events: Events, places: int) -> Iterator[Placed]:
             hands = [_hands_of(order, stages, place) for place, order in enumerate(orders)]
             sides = [_Side.of(events, place) for place in range(len(orders))]
             if hands and all(side.steps(one) == steps for side, one in zip(sides, hands, strict=True)):
-                for told in _labelled(events, sides, hands, stages, steps):
-                    yield Placed(np.repeat(np.arange(steps), microbatches), told, stages)
+                yield from _labelled(chain, sides, hands, stages, steps)
 
 
 def _hands_of(order: list[Action], stages: IntArray, place: int) -> _Hands:
@@ -154,12 +144,13 @@ def _hands_of(order: list[Action], stages: IntArray, place: int) -> _Hands:
     return _Hands.of(stages, place, backward, chunk, np.array([action.microbatch for action in kept]))
 
 
-def read_placed(events: Events, places: int) -> Iterator[Placed]:
+def read_placed(chain: Chain) -> Iterator[Hypothesis]:
     """The pipelines of several stages a rank that messages along a line may be, with fewer stages first."""
-    for shape, chunks in [("v", 2), *(("loop", chunks) for chunks in range(2, MOST_CHUNKS + 1) if places == 2)]:
+    places = len(chain.ranks)
+    for shape, chunks in [("v", 2), *(("loop", chunks) for chunks in range(2, STAGES_PER_RANK + 1) if places == 2)]:
         stages = stages_in(shape, places, chunks)
-        for steps in possible_steps(events):
-            yield from _with_stages(events, stages, steps)
+        for steps in possible_steps(chain.events):
+            yield from _with_stages(chain, stages, steps)
 
 
 def stages_in(shape: str, places: int, chunks: int) -> IntArray:
@@ -175,37 +166,36 @@ def _microbatches(events: Events, stages: IntArray, steps: int) -> int:
     return 0 if sends % each or sends // each < 2 else sends // each
 
 
-def _with_stages(events: Events, stages: IntArray, steps: int) -> Iterator[Placed]:
+def _with_stages(chain: Chain, stages: IntArray, steps: int) -> Iterator[Hypothesis]:
     """Those with such stages and so many steps."""
-    microbatches = _microbatches(events, stages, steps)
+    microbatches = _microbatches(chain.events, stages, steps)
     for size in (size for size in range(1, microbatches + 1) if microbatches % size == 0):
         guess = _Guess(stages, microbatches, size)
         able = [
-            [guess.hands(place, ahead) for ahead in range(1, len(guess.forwards[0]) + 1)]
+            [guess.hands(place, ahead) for ahead in range(guess.least_ahead, len(guess.forwards[0]) + 1)]
             for place in range(len(stages))
         ]
-        for told in _by_stages(events, stages, able, steps):
-            yield Placed(np.repeat(np.arange(steps), microbatches), told, stages)
+        yield from _by_stages(chain, stages, able, steps)
 
 
 def possible_steps(events: Events) -> list[int]:
     """How many steps there may be, two at least: the most that are alike, and half of them. In a step all that the
     first rank has sent may come back more than once, at the end it has."""
-    is_send = events.is_send[events.place == 0]
-    under_way = np.cumsum(np.where(is_send, 1, -1))
-    ends = np.flatnonzero(under_way == 0)
-    if not len(ends) or ends[-1] != len(is_send) - 1 or int(under_way.min()) < 0 or int(under_way.max()) < 2:
+    step = steps_of(events)
+    if step is None or len(step) != int((events.is_send & (events.place == 0)).sum()):
         return []
-    sizes = np.diff(ends, prepend=-1)
+    sizes = np.bincount(step)
+    if int(sizes.max()) < 2:
+        return []
     parts = [part for part in range(1, len(sizes) // 2 + 1) if len(sizes) % part == 0]
     alike = [part for part in parts if (sizes.reshape(-1, part) == sizes[:part]).all()]
     most = len(sizes) // alike[0] if alike else 0
     return [steps for steps in (most, most // 2) if steps > 1 and most % steps == 0]
 
 
-def _by_stages(events: Events, stages: IntArray, able: list[list[_Hands]], steps: int) -> Iterator[Events]:
+def _by_stages(chain: Chain, stages: IntArray, able: list[list[_Hands]], steps: int) -> Iterator[Hypothesis]:
     """Events by their stages and microbatches, in each way that can be, of those that each rank is ``able`` to."""
-    sides = [_Side.of(events, place) for place in range(len(stages))]
+    sides = [_Side.of(chain.events, place) for place in range(len(stages))]
     if any(side.steps(tried[0]) != steps for side, tried in zip(sides, able, strict=True)):
         return
     # The first step says how far each rank may be ahead; all the others have to be like it.
@@ -213,38 +203,26 @@ def _by_stages(events: Events, stages: IntArray, able: list[list[_Hands]], steps
     for side, tried in zip(sides, able, strict=True):
         loose = [side.looseness(hands, 1) for hands in tried]
         fits.append([tried[at] for at in np.argsort(loose, kind="stable").tolist() if loose[at] >= 0])
-    for chosen in islice(_agreeing(fits), MOST_WAYS):
-        yield from _labelled(events, sides, chosen, stages, steps)
+    for chosen in islice(_agreeing(fits), TRIED_AT_MOST):
+        yield from _labelled(chain, sides, chosen, stages, steps)
 
 
 def _labelled(
-    events: Events, sides: list[_Side], hands: Sequence[_Hands], stages: IntArray, steps: int
-) -> Iterator[Events]:
+    chain: Chain, sides: list[_Side], hands: Sequence[_Hands], stages: IntArray, steps: int
+) -> Iterator[Hypothesis]:
     """Events by their stages and microbatches, if each rank does this: none where something is sent before what is
-    needed has come, where the ends of a message disagree, or where other sizes come back."""
+    needed has come."""
     if any(side.looseness(one, steps) < 0 for side, one in zip(sides, hands, strict=True)):
         return
-    number, chunk, target = (np.zeros(len(events.place), np.int64) for _ in range(3))
-    backward = np.zeros(len(events.place), bool)
+    number, chunk = (np.zeros(len(chain.events.place), np.int64) for _ in range(2))
+    backward = np.zeros(len(number), bool)
+    microbatches = len(hands[0].stage) // (2 * stages.shape[1])
     for side, one in zip(sides, hands, strict=True):
         step, at = np.divmod(side.actions(one, steps), len(one.stage))
         backward[side.row], chunk[side.row] = one.backward[at], one.chunk[at]
-        number[side.row] = step * (len(one.stage) // (2 * stages.shape[1])) + one.number[at]
-        target[side.row] = np.where(side.events.is_send, one.next_stage[at], one.stage[at])
-    told = replace(events, backward=backward, number=number, chunk=chunk)
-    said = np.stack((backward, target, number))
-    sent, came = (said[:, ends][:, np.argsort(events.message[ends])] for ends in (events.is_send, ~events.is_send))
-    if np.array_equal(sent, came) and comes_back(told, stages):
-        yield told
-
-
-def comes_back(events: Events, stages: IntArray) -> bool:
-    """Whether each gradient is as large as what it is of."""
-    sends = events.take(events.is_send)
-    edge = stages[sends.place, sends.chunk] - sends.backward
-    size = np.zeros((2, stages.size, int(sends.number.max()) + 1), np.int64)
-    size[sends.backward.astype(int), edge, sends.number] = sends.bytes
-    return bool((size[0] == size[1]).all())
+        number[side.row] = step * microbatches + one.number[at]
+    told = replace(chain.events, backward=backward, number=number, chunk=chunk)
+    yield Hypothesis.of(chain, np.repeat(np.arange(steps), microbatches), told, stages)
 
 
 @dataclass(frozen=True)
@@ -313,17 +291,3 @@ def _agreeing(able: list[list[_Hands]], chosen: tuple[_Hands, ...] = ()) -> Iter
     for one in able[len(chosen)]:
         if not chosen or (chosen[-1].sent(1) == one.came(-1) and one.sent(-1) == chosen[-1].came(1)):
             yield from _agreeing(able, (*chosen, one))
-
-
-def unevenness(rows: ActionRows) -> float:
-    """How much the actions of a kind and stage differ in length: the median over these of the mean deviation from the
-    median, as a part of that."""
-    length = rows.end_s - rows.begin_s
-    parts: list[FloatArray] = []
-    for stage in range(int(rows.stage.max()) + 1):
-        for kind in (Kind.F, Kind.B):
-            mine = length[(rows.stage == stage) & (rows.kind == kind)]
-            if len(mine):
-                middle = np.median(mine)
-                parts.append(np.abs(mine - middle).mean() / max(middle, 1e-9))
-    return float(np.median(parts)) if parts else np.inf

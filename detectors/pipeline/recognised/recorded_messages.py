@@ -8,8 +8,10 @@ import numpy as np
 
 from scalana.detectors.pipeline.measured.reductions import find_reductions
 from scalana.detectors.pipeline.model.lowering import Engine, SendWait
-from scalana.detectors.pipeline.recognised.between_messages import AT_ONCE_S, Pause, PauseRows
+from scalana.detectors.pipeline.recognised.between_messages import Pause, PauseRows
 from scalana.detectors.pipeline.recognised.chains import MessageRows
+from scalana.detectors.thresholds.seconds import NO_WORK_S
+from scalana.detectors.thresholds.shares import MINOR
 from scalana.graphs.arrays.hashing import distinct
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
@@ -18,8 +20,6 @@ from scalana.runtime.operations import OPERATIONS
 
 SENDS = np.array([row.code for row in OPERATIONS if row.name in ("send", "blocking_send")])
 RECEIVES = np.array([row.code for row in OPERATIONS if row.name == "recv"])
-SOME = 0.1
-"""Part of all messages from which on they show how a program sends."""
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,8 @@ def sending(messages: Messages) -> Engine:
     """How the program sends, in the terms of engines, by what most of its messages show."""
     waits = ~np.isnan(messages.taken_s)
     # Whether a message goes only when it is asked for shows where that was later, and the sender waited.
-    late = waits & (messages.posted_s > messages.sent_s + AT_ONCE_S)
-    rendezvous = bool(late.any()) and bool(np.mean(messages.taken_s[late] >= messages.posted_s[late] - AT_ONCE_S) > 0.5)
+    late = waits & (messages.posted_s > messages.sent_s + NO_WORK_S)
+    rendezvous = bool(late.any()) and bool(np.mean(messages.taken_s[late] >= messages.posted_s[late] - NO_WORK_S) > 0.5)
     following = np.full(len(messages.source), np.inf)
     asked = np.full(len(messages.source), np.inf)
     for source, target in np.unique(np.stack((messages.source, messages.target)), axis=1).T.tolist():
@@ -175,7 +175,7 @@ def sending(messages: Messages) -> Engine:
         posts = np.sort(messages.posted_s[messages.target == source])
         at = np.searchsorted(posts, messages.sent_s[mine])
         asked[mine] = np.append(posts, np.inf)[at]
-    at_once = waits & (messages.taken_begin_s <= messages.passed_s + AT_ONCE_S)
+    at_once = waits & (messages.taken_begin_s <= messages.passed_s + NO_WORK_S)
     together = at_once & (asked < messages.taken_begin_s)
     soon = waits & ~at_once & (messages.taken_begin_s <= following)
     modes = {
@@ -185,7 +185,7 @@ def sending(messages: Messages) -> Engine:
         SendWait.NEVER: ~at_once & ~soon,
     }
     # Only where the direction turns can both be asked for at once: it takes but some to show it.
-    if together.sum() > SOME * at_once.sum():
+    if together.sum() > MINOR * at_once.sum():
         modes[SendWait.AT_ONCE] = at_once
     most = max(modes, key=lambda mode: int(modes[mode].sum()))
     return Engine("messages", rendezvous, send_wait=most if rendezvous else SendWait.NEVER)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.detectors.pipeline.recognised.between_messages import AT_ONCE_S
 from scalana.detectors.pipeline.recognised.message_groups import whole
-from scalana.detectors.pipeline.recognised.messages import FEWEST_FORWARDS
 from scalana.detectors.pipeline.recognised.recorded_messages import Messages, groups, pauses
-from scalana.detectors.reconcile import Extent, joined
+from scalana.detectors.reconcile import Extent
+from scalana.detectors.thresholds.counts import SHOWS_THE_SPREAD
+from scalana.detectors.thresholds.seconds import NO_WORK_S
+from scalana.graphs.arrays.intervals import joined
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.timeline import Timeline
@@ -28,7 +29,7 @@ def fill_and_drain(timeline: Timeline, spans: Spans, known: set[int]) -> list[Ex
         ranks = set(np.unique(np.concatenate((parts.source, parts.target))).tolist())
         if len(ranks) == 2 and not ranks & aside and len(np.unique(parts.source)) == 1:
             messages = whole(parts)
-            if len(messages.source) >= FEWEST_FORWARDS:
+            if len(messages.source) >= SHOWS_THE_SPREAD:
                 found += _of(messages, pauses(messages, run, spans).meetings())
     return found
 
@@ -43,7 +44,7 @@ def _of(messages: Messages, met_s: dict[int, FloatArray]) -> list[Extent]:
     made_s = messages.sent_s[1:] - messages.passed_s[:-1]
     used_s = messages.asked_s[1:] - messages.came_s[:-1]
     usual_s = [float(np.median(lengths[same])) if same.any() else 0.0 for lengths in (made_s, used_s)]
-    if min(usual_s) < AT_ONCE_S:  # one of them computes nothing
+    if min(usual_s) < NO_WORK_S:  # one of them computes nothing
         return []
     first, last = np.flatnonzero(np.append(True, ~same)), np.flatnonzero(np.append(~same, True))
     fill, drain = messages.sent_s[first], messages.came_s[last]

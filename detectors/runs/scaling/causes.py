@@ -18,17 +18,12 @@ from scalana.detectors.rollup.paths import path_to
 from scalana.detectors.runs.costs import CostTable
 from scalana.detectors.runs.scaling.ideal import STRONG, Ideal
 from scalana.detectors.runs.scaling.loss import PlaceLoss, targets_of
+from scalana.detectors.thresholds.differences import FLAT
+from scalana.detectors.thresholds.shares import MINOR, NOTABLE
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.runtime.operations import BY_CODE
-
-NOTABLE = 0.15
-"""Part of the largest rank's share that makes a rank one of the finding's."""
-ALONE = 0.1
-"""Mean of the other ranks' work, beside that of the one that works most, below which that one works alone."""
-FLAT = 0.35
-"""Power of the ranks within which the time of an average rank counts as not shrinking."""
 
 _SHARE_WAITING = "Balance this over the ranks, or let the others continue meanwhile."
 _ADVICE = {kind.name: kind.advice for kind in SCALING_KINDS}
@@ -86,7 +81,7 @@ def _kind(place: PlaceLoss, table: CostTable, ideal: Ideal, work: FloatArray) ->
     if place.code_location.kind is TargetKind.TRANSFER:
         return "communication"
     busiest = float(work.max(initial=0.0))
-    if len(work) > 1 and (work.sum() - busiest) / (len(work) - 1) < ALONE * busiest:
+    if len(work) > 1 and (work.sum() - busiest) / (len(work) - 1) < MINOR * busiest:
         return "serial"
     divided = abs(_power(table.ranks, place.work_s)) >= FLAT
     if ideal.scaling == STRONG and not divided and not _loses_by_waiting(place, table):
@@ -122,7 +117,7 @@ def _by_rank(targets: IntArray, analysis: Analysis) -> tuple[FloatArray, FloatAr
     """Own work in some targets, and waiting that they cause, by rank ``[ranks]``."""
     timeline, table = analysis.ppg.timeline, analysis.blame
     rank = timeline.locations.rank
-    hit = np.isin(timeline.own.activity, targets[targets < table.numbering.activities])
+    hit = table.numbering.activity_mask(targets)[timeline.own.activity]
     own = timeline.own
     work = weighted_count(
         rank[burst_locations(timeline)[own.burst[hit]]], (own.seconds - own.core_wait_s)[hit], timeline.ranks
@@ -142,7 +137,7 @@ def _seconds(targets: IntArray, analysis: Analysis) -> list[tuple[int, float]]:
 def _cpu_share(targets: IntArray, analysis: Analysis) -> float:
     """Part of the work in some targets that is spent on a CPU, or ready to."""
     own = analysis.ppg.timeline.own
-    hit = np.isin(own.activity, targets[targets < analysis.blame.numbering.activities])
+    hit = analysis.blame.numbering.activity_mask(targets)[own.activity]
     seconds, busy_s = float(own.seconds[hit].sum()), float((own.cpu_s + own.core_wait_s)[hit].sum())
     return busy_s / seconds if seconds > 0.0 else 1.0
 

@@ -13,17 +13,15 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.runs.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.runs.scaling.causes import finding_of
 from scalana.detectors.runs.scaling.ideal import Ideal, find_ideal
-from scalana.detectors.runs.scaling.loss import CROWDED, FLOOR, WORTH, Noise, PlaceLoss, place_losses
-from scalana.detectors.runs.scaling.models import SIZES_FOR_MODEL, Prediction, fit
+from scalana.detectors.runs.scaling.loss import Noise, PlaceLoss, place_losses
+from scalana.detectors.runs.scaling.models import Prediction, fit
+from scalana.detectors.thresholds.certainty import CERTAIN
+from scalana.detectors.thresholds.counts import SHOWS_THE_USUAL
+from scalana.detectors.thresholds.differences import DEAD_BAND, NOISE_ON_SHARED_CORES
+from scalana.detectors.thresholds.limits import MOST_FINDINGS
+from scalana.detectors.thresholds.shares import CORES_SHARED, FLOOR, WORTH_A_FINDING
 from scalana.graphs.arrays.types import FloatArray
 
-MOST_FINDINGS = 10
-DEAD_BAND = 0.05
-"""Part of a place's own seconds below which its loss is none."""
-CERTAIN = 2.5
-"""Standard deviations of the runs' noise that a loss must exceed."""
-NO_CORE = 0.05
-"""Part of the time that ranks wait for a core, from which the report says so."""
 STRANGE, STRANGER = 0.5, 0.95
 """Parts of a run's time at places that the reference run lacks, from which the report asks, or there is none."""
 
@@ -112,7 +110,7 @@ def detect(
     places, noise = place_losses(table, ideal, analysis.ppg.timeline)
     sizes = _sizes(table, places, ideal, noise)
     losses = sum(max(place.loss_s, 0.0) for place in places)
-    with_model = len(sizes) >= SIZES_FOR_MODEL
+    with_model = len(sizes) >= SHOWS_THE_USUAL
     wanted = at if with_model else None
     worthy = [place for place in places if _is_worthy(place, sizes[-1].seconds)]
     findings = [finding_of(place, table, analysis, ideal, losses, wanted) for place in worthy[:MOST_FINDINGS]]
@@ -129,7 +127,7 @@ def detect(
 
 
 def _is_worthy(place: PlaceLoss, seconds: float) -> bool:
-    return place.loss_s > max(WORTH * seconds, DEAD_BAND * place.largest_s, CERTAIN * place.deviation_s)
+    return place.loss_s > max(WORTH_A_FINDING * seconds, DEAD_BAND * place.largest_s, CERTAIN * place.deviation_s)
 
 
 def _certain_loss(finding: Finding) -> float:
@@ -180,13 +178,15 @@ def _predict_job(table: CostTable, places: list[PlaceLoss], noise: Noise, at: fl
     """The sum of the predictions for places that matter, and of one for all the rest together."""
     total = table.cost_s[~table.setup].sum(axis=0) / table.ranks
     scale = float(total.max(initial=0.0))
-    large = [place for place in places if place.fit is not None and float(place.seconds.max()) >= WORTH * scale]
+    large = [
+        place for place in places if place.fit is not None and float(place.seconds.max()) >= WORTH_A_FINDING * scale
+    ]
     values = [place.fit.predict(at) for place in large if place.fit is not None]
     rest = np.maximum(total - np.sum([place.seconds for place in large], axis=0), 0.0)
     erratic = (table.cost_s - table.work_s)[~table.setup].sum(axis=0) / table.ranks
     erratic -= np.sum([place.seconds - place.work_s for place in large], axis=0)
     oversubscribed = np.array([run.oversubscribed for run in table.runs])
-    error = np.hypot(FLOOR * total, CROWDED * np.maximum(erratic, 0.0) * oversubscribed)
+    error = np.hypot(FLOOR * total, NOISE_ON_SHARED_CORES * np.maximum(erratic, 0.0) * oversubscribed)
     without = np.flatnonzero(~noise.count(len(table.runs)))
     other = fit(table.ranks, rest, error, noise=noise.relative, noise_weight=noise.weight, without=without)
     assert other is not None
@@ -234,22 +234,22 @@ def _warnings(table: CostTable, ideal: Ideal, noise: Noise, sizes: list[Size], a
         warnings.append("no place of the program worked at two sizes: its scaling is unknown")
     elif not ideal.certain:
         warnings.append(
-            f"assumed {ideal.scaling} scaling, but the whole work grows with the ranks to the power "
-            f"{ideal.exponent:.2f}: give --scaling weak or --scaling strong"
+            f"assumed {ideal.scaling} scaling, but the total work of p ranks grows as "
+            f"p^{ideal.exponent:.2f}: set --scaling weak or --scaling strong"
         )
-    if at is not None and len(sizes) < SIZES_FOR_MODEL:
+    if at is not None and len(sizes) < SHOWS_THE_USUAL:
         warnings.append(
             f"two sizes show the loss, but not its growth: no prediction for {at} ranks; record a third size"
         )
     if at is not None and at > 16 * sizes[-1].ranks:
         warnings.append(f"{at} ranks are {at / sizes[-1].ranks:.0f} times the largest recorded size")
     shares = {size.ranks: size.core_wait_s / max(size.seconds + size.core_wait_s, 1e-300) for size in sizes}
-    oversubscribed = {ranks: share for ranks, share in shares.items() if share > NO_CORE}
+    oversubscribed = {ranks: share for ranks, share in shares.items() if share > CORES_SHARED}
     if oversubscribed:
-        told = ", ".join(f"{share:.0%} on {ranks}" for ranks, share in oversubscribed.items())
+        shown = ", ".join(f"{100 * share:.0f} % on {ranks}" for ranks, share in oversubscribed.items())
         warnings.append(
-            f"ranks waited for a CPU core, or for others that did ({told} ranks): this is shown separately, and is no "
-            "part of the cost of places"
+            f"ranks waited for a CPU core, or for others that did ({shown} ranks): `no core` shows this "
+            "time, and the cost of places does not include it"
         )
     outnumbered = sorted({run.ranks for run in table.runs if run.oversubscribed})
     if outnumbered and at is not None:

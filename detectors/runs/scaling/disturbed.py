@@ -7,15 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.runs.scaling.models import PER_COEFFICIENT, PER_OUTLIER, SIZES_FOR_OUTLIERS, without_each
+from scalana.detectors.runs.scaling.models import PER_COEFFICIENT, PER_OUTLIER, without_each
+from scalana.detectors.thresholds.certainty import OUTLYING
+from scalana.detectors.thresholds.counts import SHOWS_THE_NOISE
+from scalana.detectors.thresholds.factors import FAR_MORE
+from scalana.detectors.thresholds.shares import EXPLAINED
 from scalana.graphs.arrays.types import FloatArray
-
-MOST = 0.8
-"""Part of a run's seconds at places that must be off alike."""
-ALIKE = 2.0
-"""Times that one place may be further off than another."""
-CLEAR = 5.0
-"""Times the noise by which they must be off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ def find_disturbed(
         places: Seconds of an average rank and their standard errors, each ``[runs]``.
         noise, noise_weight: As for :func:`~scalana.detectors.runs.scaling.models.fit`.
     """
-    if len(ranks) < SIZES_FOR_OUTLIERS or not places:
+    if len(ranks) < SHOWS_THE_NOISE or not places:
         return None
     gains, times = np.zeros((len(places), len(ranks))), np.ones((len(places), len(ranks)))
     for row, (seconds, error_s) in enumerate(places):
@@ -51,8 +48,8 @@ def find_disturbed(
     for run in np.argsort(-gain, kind="stable").tolist():
         if gain[run] <= 0.0:
             return None
-        low, middle, high = _quantiles(times[:, run], seconds[:, run], (1.0 - MOST, 0.5, MOST))
-        if off_alike(float(np.log(low)), float(np.log(high))) > CLEAR * noise:
+        low, middle, high = _quantiles(times[:, run], seconds[:, run], (1.0 - EXPLAINED, 0.5, EXPLAINED))
+        if off_alike(float(np.log(low)), float(np.log(high))) > OUTLYING * noise:
             return Disturbed(run, float(middle))
     return None
 
@@ -61,7 +58,7 @@ def off_alike(low: float, high: float) -> float:
     """How far places are off at least, which are so by factors whose logarithms are mostly between two; 0 where that is
     not by about one factor."""
     least, most = sorted((abs(low), abs(high)))
-    return least if (low > 0.0) == (high > 0.0) and most < ALIKE * least else 0.0
+    return least if (low > 0.0) == (high > 0.0) and most < FAR_MORE * least else 0.0
 
 
 def _quantiles(values: FloatArray, weights: FloatArray, shares: tuple[float, ...]) -> list[float]:

@@ -8,11 +8,10 @@ import numpy as np
 
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.runs.costs import CostTable
+from scalana.detectors.thresholds.differences import CLEAR_OF_THE_MIDDLE
 from scalana.graphs.arrays.types import FloatArray
 
 STRONG, WEAK = "strong", "weak"
-CLEAR = 0.15
-"""Distance from the middle between weak and strong below which the answer is called uncertain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class Ideal:
     @property
     def certain(self) -> bool:
         """Whether the work speaks clearly, or the user said it."""
-        return self.stated or abs(self.exponent - 0.5) >= CLEAR
+        return self.stated or abs(self.exponent - 0.5) >= CLEAR_OF_THE_MIDDLE
 
     def seconds(self, at_smallest_s: FloatArray | float, smallest: float, ranks: FloatArray | float) -> FloatArray:
         """Ideal seconds of an average rank on ``ranks``, from those on the smallest number of ranks."""

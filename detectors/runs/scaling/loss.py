@@ -14,25 +14,14 @@ from scalana.detectors.rollup.named_place import CodeLocation, named_places
 from scalana.detectors.runs.costs import CostTable
 from scalana.detectors.runs.scaling.disturbed import Disturbed, find_disturbed
 from scalana.detectors.runs.scaling.ideal import Ideal
-from scalana.detectors.runs.scaling.models import NOISE, NOISE_WEIGHT, Fit, fit
+from scalana.detectors.runs.scaling.models import Fit, fit
+from scalana.detectors.thresholds.certainty import ASSUMED_WEIGHT
+from scalana.detectors.thresholds.differences import NOISE_OF_A_RUN, NOISE_ON_SHARED_CORES, UNEXPLAINED_NOISE
+from scalana.detectors.thresholds.factors import FAR_MORE
+from scalana.detectors.thresholds.shares import FLOOR, SHARE_OF_ITS_OWN, SLIGHT, WORTH_A_FINDING
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
-
-ERRATIC = 0.3
-"""Relative noise of lateness that the samples do not explain: what is not understood need not come again."""
-CROWDED = 0.5
-"""The same where ranks outnumber cores; there also of what communication takes, for the question of how it grows."""
-FLOOR = 0.002
-"""Part of an average rank's seconds that any place may be off by: nothing is the same to the microsecond."""
-APART = 0.25
-"""Part of what a helper loses that one of its callers must lose in it to be told apart from the others."""
-SEEN = 2.0
-"""Times the floor from which something was seen of a place at a size."""
-WORTH = 0.01
-"""Part of an average rank's seconds below which nothing is worth a finding or a model."""
-LOSES = 0.05
-"""Part of what a line costs on one call path, from which it loses there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +83,7 @@ class PlaceLoss:
 def noise_of(table: CostTable, disturbed: Disturbed | None = None) -> Noise:
     """Relative noise from repeated runs of one size: variances pooled over sizes, and over places weighted by work."""
     ranks = table.ranks
-    count = Noise(NOISE, NOISE_WEIGHT, False, disturbed).count(len(ranks))
+    count = Noise(NOISE_OF_A_RUN, ASSUMED_WEIGHT, False, disturbed).count(len(ranks))
     rows = np.flatnonzero((table.kind == TargetKind.OWN) & ~table.setup & (table.work_s.min(axis=1) > 0.0))
     variance, degrees = np.zeros(len(rows)), 0
     for size in np.unique(ranks):
@@ -104,11 +93,11 @@ def noise_of(table: CostTable, disturbed: Disturbed | None = None) -> Noise:
             variance += ((logs - logs.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
             degrees += len(runs) - 1
     if not degrees:
-        return Noise(NOISE, NOISE_WEIGHT, False, disturbed)
+        return Noise(NOISE_OF_A_RUN, ASSUMED_WEIGHT, False, disturbed)
     work = table.work_s[rows].sum(axis=1)
     pooled = float(variance @ work) / max(float(work.sum()), 1e-300)
-    weight = NOISE_WEIGHT + degrees
-    return Noise(float(np.sqrt((NOISE_WEIGHT * NOISE**2 + pooled) / weight)), weight, True, disturbed)
+    weight = ASSUMED_WEIGHT + degrees
+    return Noise(float(np.sqrt((ASSUMED_WEIGHT * NOISE_OF_A_RUN**2 + pooled) / weight)), weight, True, disturbed)
 
 
 def place_losses(table: CostTable, ideal: Ideal, timeline: Timeline) -> tuple[list[PlaceLoss], Noise]:
@@ -123,7 +112,7 @@ def place_losses(table: CostTable, ideal: Ideal, timeline: Timeline) -> tuple[li
     total = per_rank[~table.setup].sum(axis=0)
     places = [_place(table, code_location, rows, total) for code_location, rows in groups.items()]
     asked = [(place.seconds, place.error_s) for place in places if place.matters]
-    noise = noise_of(table, find_disturbed(table.ranks, asked, NOISE, NOISE_WEIGHT))
+    noise = noise_of(table, find_disturbed(table.ranks, asked, NOISE_OF_A_RUN, ASSUMED_WEIGHT))
     for place in places:
         _judge(place, table, ideal, noise)
     return sorted(places, key=lambda place: -place.loss_s), noise
@@ -138,11 +127,11 @@ def _place(table: CostTable, code_location: CodeLocation, rows: list[int], total
     error = np.sqrt((table.error_s[rows] ** 2).sum(axis=0)) / ranks
     oversubscribed = np.array([run.oversubscribed for run in table.runs])
     if code_location.kind is TargetKind.UNRESOLVED:
-        error = np.hypot(error, np.where(oversubscribed, CROWDED, ERRATIC) * caused)
+        error = np.hypot(error, np.where(oversubscribed, NOISE_ON_SHARED_CORES, UNEXPLAINED_NOISE) * caused)
     error = np.hypot(error, FLOOR * total_s)
     seconds = work + caused + transfer
-    seen = len(np.unique(ranks[seconds > SEEN * FLOOR * total_s]))  # one size alone says nothing about growth
-    matters = bool(seconds.max() >= WORTH * total_s.min() and seen >= 2)
+    seen = len(np.unique(ranks[seconds > FAR_MORE * FLOOR * total_s]))  # one size alone says nothing about growth
+    matters = bool(seconds.max() >= WORTH_A_FINDING * total_s.min() and seen >= 2)
     return PlaceLoss(code_location, rows, work, caused, transfer, error, matters)
 
 
@@ -153,7 +142,7 @@ def _judge(place: PlaceLoss, table: CostTable, ideal: Ideal, noise: Noise) -> No
     if place.matters:
         oversubscribed = np.array([run.oversubscribed for run in table.runs])
         error = np.hypot(
-            place.error_s, CROWDED * place.transfer_s * oversubscribed
+            place.error_s, NOISE_ON_SHARED_CORES * place.transfer_s * oversubscribed
         )  # it happened, but need not go on so
         place.fit = fit(
             ranks, seconds, error, noise=noise.relative, noise_weight=noise.weight, without=np.flatnonzero(~count)
@@ -203,7 +192,7 @@ def group_rows(
     rows = [row for row, leaf in leaves.items() if leaf.kind is TargetKind.OWN and loss[row] > 0.0]
     named = named_places([leaves[row] for row in rows], [-1] * len(rows), loss[rows].tolist(), timeline, psg)
     place_of = dict(zip(rows, named, strict=True))
-    losing = loss > LOSES * (table.cost_s / table.ranks).max(axis=1, initial=0.0)
+    losing = loss > SLIGHT * (table.cost_s / table.ranks).max(axis=1, initial=0.0)
     code_locations: dict[bool, dict[CodeLocation, list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
     for row, leaf in leaves.items():
         place = place_of.get(row, leaf) if losing[row] else leaf
@@ -238,7 +227,8 @@ def _callers(code_locations: dict[CodeLocation, list[int]], loss: FloatArray, ps
     return {
         code_location: caller[code_location]
         for code_location in code_locations
-        if by_caller[_key(code_location, psg), caller[code_location]] >= APART * total[_key(code_location, psg)]
+        if by_caller[_key(code_location, psg), caller[code_location]]
+        >= SHARE_OF_ITS_OWN * total[_key(code_location, psg)]
     }
 
 

@@ -17,6 +17,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scalana.detectors.thresholds.certainty import ASSUMED_WEIGHT, DIVIDED_COST, OTHERS_COST, USUAL_RANGE
+from scalana.detectors.thresholds.counts import SHOWS_THE_NOISE, SHOWS_THE_USUAL
+from scalana.detectors.thresholds.differences import NOISE_OF_A_RUN, ROUNDING
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 EXPONENTS = {
@@ -26,25 +29,10 @@ EXPONENTS = {
 """Exponents, and what each costs: the less common it is in parallel programs, the more must speak for it."""
 DIVIDED = ((0.0, True), (0.5, False), (1.0, False))
 """(exponent, logarithmic) of what may grow beside work that is divided, and what such a model costs."""
-DIVIDED_COST = 2.0
-OTHERS_COST = 1.0
-"""What ``b (p - 1)`` costs: something is done for every other rank, or waited for."""
 FREE = np.round(np.arange(-2.5, 4.001, 0.05), 6)
 """Grid of the free exponent."""
-SIZES_FOR_MODEL = 3
-"""Distinct numbers of ranks below which nothing is fitted."""
-SIZES_FOR_OUTLIERS = 5
-"""Measurements from which one of them may be taken for an outlier."""
-NOISE = 0.03
-"""Relative noise of a run that is assumed as long as nothing better is known."""
-NOISE_WEIGHT = 2.0
-"""Measurements that the assumed noise counts for."""
 PER_COEFFICIENT, PER_FREE, PER_OUTLIER = 2.0, 2.0, 8.0
 """Penalties, in units of twice a log likelihood: AIC's 2 for every number that is fitted."""
-_ROUNDING = 1e-9
-"""A part of the greatest seconds that may be nothing but the rounding of a fit."""
-RANGE = 0.9
-"""Probability that lies between the ends of a predicted range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +98,8 @@ class Prediction:
     seconds: float
     low: float
     high: float
-    """The ends of the range that holds the true value with probability :data:`RANGE`, as far as the family does."""
+    """The ends of the range that holds the true value with probability :data:`USUAL_RANGE`, as far as the family
+    does."""
 
 
 @dataclass(slots=True)
@@ -139,7 +128,7 @@ class Fit:
             gradient = _gradient(model, at, len(covariance))[0]
             variance[row] = max(float(gradient @ covariance @ gradient), 0.0)
         sigma = np.sqrt(variance) + 1e-12 * np.abs(mean) + 1e-300
-        tail = (1.0 - RANGE) / 2.0
+        tail = (1.0 - USUAL_RANGE) / 2.0
         low = _mixture_quantile(mean, sigma, self._weights, tail)
         high = _mixture_quantile(mean, sigma, self._weights, 1.0 - tail)
         best = float(self.model(at)[0])
@@ -151,8 +140,8 @@ def fit(
     seconds: Sequence[float] | FloatArray,
     error_s: Sequence[float] | FloatArray | float = 0.0,
     *,
-    noise: float = NOISE,
-    noise_weight: float = NOISE_WEIGHT,
+    noise: float = NOISE_OF_A_RUN,
+    noise_weight: float = ASSUMED_WEIGHT,
     without: Sequence[int] | IntArray = (),
 ) -> Fit | None:
     """Fit the family to measurements ``[runs]``; several may be of one size.
@@ -166,12 +155,12 @@ def fit(
         without: Runs that are known to have been disturbed.
 
     Returns:
-        None below :data:`SIZES_FOR_MODEL` distinct sizes.
+        None below :data:`SHOWS_THE_USUAL` distinct sizes.
     """
     p, y = np.asarray(ranks, dtype=np.float64), np.asarray(seconds, dtype=np.float64)
     keep = np.ones(len(y), dtype=bool)
     keep[np.asarray(without, dtype=np.int64)] = False
-    if len(np.unique(p[keep])) < SIZES_FOR_MODEL:
+    if len(np.unique(p[keep])) < SHOWS_THE_USUAL:
         return None
     scale = float(y.max(initial=0.0))
     if scale <= 0.0:
@@ -181,12 +170,12 @@ def fit(
     best = _fit_family(p, y, error, keep, noise, noise_weight, scale)
     # One measurement at a time is tried as an outlier, as long as the score becomes better by more than it costs.
     count = int(keep.sum())
-    for _ in range(max(1, count // 6) if count >= SIZES_FOR_OUTLIERS else 0):
+    for _ in range(max(1, count // 6) if count >= SHOWS_THE_NOISE else 0):
         candidates = []
         for row in np.flatnonzero(keep):
             fewer = keep.copy()
             fewer[row] = False
-            if len(np.unique(p[fewer])) >= SIZES_FOR_MODEL:
+            if len(np.unique(p[fewer])) >= SHOWS_THE_USUAL:
                 candidates.append((_fit_family(p, y, error, fewer, noise, noise_weight, scale), row))
         if not candidates:
             break
@@ -210,7 +199,7 @@ def without_each(
     for run in range(len(seconds)):
         keep[:] = True
         keep[run] = False
-        if len(np.unique(ranks[keep])) < SIZES_FOR_MODEL:
+        if len(np.unique(ranks[keep])) < SHOWS_THE_USUAL:
             continue
         family = _fit_family(ranks, seconds, error_s, keep, noise, noise_weight, scale)
         gain[run] = whole + PER_OUTLIER - family.score
@@ -279,7 +268,7 @@ def _fit_family(
     free = _free(p, y, sigma, with_constant=False)
     if free is not None:
         consider(free, 1, PER_COEFFICIENT + PER_FREE)
-    if sizes >= SIZES_FOR_OUTLIERS:
+    if sizes >= SHOWS_THE_NOISE:
         free = _free(p, y, sigma, with_constant=True)
         if free is not None:
             consider(free, 2, PER_COEFFICIENT + PER_FREE)
@@ -303,7 +292,7 @@ def _finish(family: _Family, noise: float, outliers: list[int]) -> Fit:
     order, weights = order[weights > 1e-3], weights[weights > 1e-3]
     weights = weights / weights.sum()
     models = [family.models[row] for row in order]
-    inflation = (NOISE_WEIGHT + family.misfits) / family.degrees
+    inflation = (ASSUMED_WEIGHT + family.misfits) / family.degrees
     covariances = [_covariance(family.jacobians[row]) * inflation[row] for row in order]
     confidence: dict[str, float] = {}
     for row, weight in zip(order, weights.tolist(), strict=True):
@@ -335,7 +324,7 @@ def _pair(base: FloatArray, term: FloatArray, y: FloatArray, sigma: FloatArray) 
         return None
     sy, sty = (w * base) @ y, (w * term) @ y
     a, b = (stt * sy - st * sty) / determinant, (s * sty - st * sy) / determinant
-    least = _ROUNDING * y.max()
+    least = ROUNDING * y.max()
     return (float(a), float(b)) if a * base.max() > least and b * term.max() > least else None
 
 

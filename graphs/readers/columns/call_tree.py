@@ -65,6 +65,13 @@ class CallTree:
         self._add(parent, self._codes(record, code), lasti, result, slice(1, len(parent)))
         return result
 
+    def add_root(self, code: Code) -> int:
+        """Add a path of one code that is in no record; returns its number."""
+        result, number = np.zeros(2, np.int64), self._code(code, "")
+        one = np.array([0, number], np.int64)
+        self._add(np.zeros(2, np.int64), one, np.zeros(2, np.int64), result, slice(1, 2))
+        return int(result[1])
+
     def add_tree(self, other: CallTree) -> TreeMerge:
         """Add the codes of another tree. Its paths are added by :meth:`TreeMerge.add`, in pieces."""
         codes = np.zeros(len(other.codes), np.int64)

@@ -92,7 +92,8 @@ class RunFolder:
                 gc.enable()
         if not records:
             if len(self.troubles) < 2:
-                raise RecordError(self.troubles[0] if self.troubles else f"{self.path}: contains no records")
+                nothing = f"{self.path}: contains no records: a run folder, made by `scalana run`, has them in records/"
+                raise RecordError(self.troubles[0] if self.troubles else nothing)
             count = len(self.troubles)
             raise RecordError(f"{self.path}: none of its {count} records can be read; the first: {self.troubles[0]}")
         return in_order(records)

@@ -102,6 +102,7 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
         launchers, others = _without_other_launches(launches, number, launchers, others)
         members = [record for record in members if launches[number].beside(record)]
     worlds = worlds_of(side_by_side[number] if launches else [], members, order_made(records) if members else {})
+    worlds_given = bool(worlds)
     if not worlds:
         main = _main_process(others) or _main_process(launchers)
         if main is not None:
@@ -120,7 +121,7 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     is_parent = [process_of(record) in started or id(record) in drivers for record in others]
     launching = [record for record, starts in zip(others, is_parent, strict=True) if starts]  # torch.multiprocessing
     launchers += launching
-    _adopt(ranks, _without_helpers(others, launching, ranks), warnings)
+    _adopt(ranks, _without_helpers(others, launching, ranks), warnings, alone=not worlds_given)
     warnings += [
         f"the ranks disagree on the size of the job: {world.sizes}; the largest is used"
         for world in worlds
@@ -224,25 +225,29 @@ def _main_process(records: list[ProcessRecord]) -> ProcessRecord | None:
     return min(roots, key=lambda r: (start_ns(r), r.file.name), default=None)
 
 
-def _adopt(ranks: list[RankRecord], others: list[ProcessRecord], warnings: list[str]) -> None:
-    """Give every other process to the rank from which it descends."""
+def _adopt(ranks: list[RankRecord], others: list[ProcessRecord], warnings: list[str], alone: bool = False) -> None:
+    """Give every other process to the rank from which it descends, by its record's name or by the process that started
+    it; where one process is the job (``alone``), all the rest to that."""
     home = {rank.record.file.stem: rank for rank in ranks}
-    waiting, orphans = list(others), 0
+    by_process = {process_of(rank.record): rank for rank in ranks}
+    waiting = list(others)
     while waiting:
         rest: list[ProcessRecord] = []
         for record in waiting:
-            rank = home.get(_stem(record.meta.get("parent_record", "")))
+            rank = home.get(_stem(record.meta.get("parent_record", ""))) or by_process.get(parent_of(record))
             if rank is None:
                 rest.append(record)
             else:
                 rank.children.append(record)
-                home[record.file.stem] = rank
+                home[record.file.stem] = by_process[process_of(record)] = rank
         if len(rest) == len(waiting):
-            orphans = len(rest)
             break
         waiting = rest
-    if orphans:
-        warnings.append(f"{orphans} recorded process{'es belong' if orphans > 1 else ' belongs'} to no rank; left out")
+    if waiting and alone and len(ranks) == 1:
+        ranks[0].children += waiting
+    elif waiting:
+        several = len(waiting) > 1
+        warnings.append(f"{len(waiting)} recorded process{'es belong' if several else ' belongs'} to no rank; left out")
 
 
 def _stem(name: str) -> str:

@@ -17,6 +17,7 @@
 #include "frames/lasting.h"
 #include "frames/state.h"
 #include "module/arguments.h"
+#include "module/collections.h"
 #include "module/read.h"
 #include "module/samples.h"
 #include "module/spans.h"
@@ -477,7 +478,7 @@ static int core_exec(PyObject *module)
         registered = true;
         Py_AtExit(stop_at_exit);
     }
-    bool added = add_spans(module) && PyModule_AddFunctions(module, torch_methods) == 0;
+    bool added = add_spans(module) && add_collections(module) && PyModule_AddFunctions(module, torch_methods) == 0;
     return added ? PyModule_AddFunctions(module, torch_wait_methods) : -1;
 }
 

@@ -71,6 +71,7 @@ enum span_type {
     SPAN_DATA = 14,
     SPAN_WAIT = 15,
     SPAN_AWAIT = 16,
+    SPAN_COLLECTION = 17,
     SPAN_TYPES
 };
 

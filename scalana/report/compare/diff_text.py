@@ -42,7 +42,7 @@ def _header(difference: Difference, width: int, paint: Paint) -> list[str]:
         paint(left, "bold") + paint(line, "dim"),
         f"  before  {_run(before, width - 10)}",
         f"  after   {_run(after, width - 10)}",
-        f"  An average rank was recorded {'as long as before' if not step else f'for {amount}'}.",
+        f"  Time of an average rank: {amount if step else 'unchanged'}.",
     ]
 
 

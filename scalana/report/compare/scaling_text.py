@@ -155,12 +155,14 @@ def _claim(finding: Finding, costs: SizeCosts, scaling: Scaling) -> str:
         operation = (finding.path[-1].operation or "communication").replace("_", " ")
         text = f"The {operation} itself takes {'too long' if strong else 'longer'} on more ranks; "
         late = costs.waiting_caused[-1] > 0.1 * costs.seconds[-1]
-        return text + ("others wait for what arrives late." if late else "no rank waits for it.")
+        return text + ("other ranks wait for its late messages." if late else "no rank waits for it.")
     if finding.kind in _BY_ROW:
         return f"{filled(_BY_ROW[finding.kind], finding, scaling.sizes[-1].ranks)}."
     if costs.waiting_caused[-1] > 0.5 * finding.saving_s:
         return f"{who} make{'s' if len(finding.ranks) == 1 else ''} the others wait with this work."
-    return "This work shrinks less than the ranks grow." if strong else "This work of every rank grows with the ranks."
+    if strong:
+        return "The work here does not shrink in proportion to the number of ranks."
+    return "The work of each rank here grows with the number of ranks."
 
 
 def _asleep(finding: Finding) -> str:

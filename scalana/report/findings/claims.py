@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import Kind, kind_of
-from scalana.detectors.late_ranks.advice import NOTHING
+from scalana.detectors.thresholds.shares import FLOOR
 from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.report import names
 
@@ -80,7 +80,7 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None) -
         return f"{text}, each far more than the others during a part of the run."
     if others is None:
         return f"{text}, and each of them makes the others wait at some time." if several else f"{text}."
-    if others <= NOTHING * here:
+    if others <= FLOOR * here:
         return f"{text}, the others next to nothing."
     ratio = here / others
     if ratio < SIMILAR:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from scalana.detectors.when.module_times import LARGER
+from scalana.detectors.thresholds.factors import LARGER_INPUT
 from scalana.detectors.when.reasons import Reason
 from scalana.report import names
 from scalana.report.topics.compiled import of_other_lines, some_operators
@@ -28,9 +28,9 @@ def in_module(finding: Finding) -> str:
         text += f"; it is called {time.calls_here:.3g} times a step, on other ranks {time.calls_others:.3g} times"
     if time.elements_here is not None and time.elements_others:
         ratio = time.elements_here / time.elements_others
-        if ratio >= LARGER:
+        if ratio >= LARGER_INPUT:
             text += f"; its input has {ratio:.1f} times as many elements"
-        elif ratio > 1 / LARGER:
+        elif ratio > 1 / LARGER_INPUT:
             text += ", for an input of the same size"
     return f"{text}."
 

@@ -35,7 +35,9 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         when(finding),
         trend(finding),
         loading(finding),
+        more_workers(finding),
         compiling(finding),
+        frozen(finding),
         asking(finding),
         cost(finding, run),
         sampled(finding),
@@ -95,6 +97,17 @@ def loading(finding: Finding) -> str:
     return f"This time is spent waiting for the DataLoader{of}{workers}."
 
 
+def more_workers(finding: Finding) -> str:
+    """What a step would take with more workers of the loaders, where that is predicted."""
+    bound = finding.evidence.input_bound
+    if bound is None or not bound.predicted_workers:
+        return ""
+    (first, first_s), *more = zip(bound.predicted_workers, bound.predicted_step_s, strict=True)
+    workers = "1 worker" if first == 1 else f"{first} workers"
+    rest = "".join(f", with {number} {names.seconds(seconds)}" for number, seconds in more)
+    return f"With {workers} a step takes {names.seconds(first_s)}{rest} (predicted)."
+
+
 def compiling(finding: Finding) -> str:
     """That it lies in compiling, if it does: for how long, and how often."""
     known = finding.evidence.compiling
@@ -105,6 +118,20 @@ def compiling(finding: Finding) -> str:
     others = f"; other ranks: {round(known.compilations_others)}" if known.compilations_others is not None else ""
     again = f", {round(known.again)} of them recompilations" if known.again else ""
     return f"This time is spent compiling (torch.compile): {names.seconds(known.seconds)} in {count}{again}{others}."
+
+
+def frozen(finding: Finding) -> str:
+    """What freezing the objects of the set-up saves, where a rank's collector delays others."""
+    known = finding.evidence.collecting
+    if known is None:
+        return ""
+    longest = f"The longest collection takes {names.seconds(known.longest_collection_s)}."
+    if known.frozen_saving_s <= 0.0:
+        return longest
+    saved = names.seconds(known.frozen_saving_s)
+    return (
+        f"{longest} Without collections of the oldest generation (gc.freeze) the run would be at most {saved} shorter."
+    )
 
 
 def asking(finding: Finding) -> str:

@@ -11,6 +11,7 @@ import pytest
 from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays import classes as grouping
+from scalana.detectors.thresholds.limits import POOLED_WAITERS, SAMPLED_WAITERS
 from scalana.graphs.arrays.hashing import _distinct, _ordered, distinct, ordered
 from scalana.graphs.ppg import build_ppg
 from scalana.graphs.readers.folder.run_folder import RunFolder
@@ -27,8 +28,8 @@ and whether they count is decided anew."""
 
 def analysed(folder: Path, pooled: int, sampled: int) -> Analysis:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "POOLED", pooled)
-        patch.setattr(grouping, "SAMPLED", sampled)
+        patch.setattr(grouping, "POOLED_WAITERS", pooled)
+        patch.setattr(grouping, "SAMPLED_WAITERS", sampled)
         return analyze(build_ppg(RunFolder(folder)))
 
 
@@ -46,7 +47,7 @@ class Run:
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("run") / "run"
     write_run(folder, MODELS[request.param])
-    pooled = analysed(folder, grouping.POOLED, grouping.SAMPLED)
+    pooled = analysed(folder, POOLED_WAITERS, SAMPLED_WAITERS)
     return Run(MODELS[request.param], folder, pooled, analysed(folder, ALL, ALL))
 
 
@@ -57,7 +58,7 @@ def places(analysis: Analysis) -> list[tuple[str, int, str]]:
 @pytest.mark.slow
 def test_pools_and_single_waiters_tell_the_same(run: Run):
     assert (run.exact.blame.groups.group_waiters == 1).all()
-    assert run.pooled.blame.groups.group_waiters.max() > grouping.POOLED
+    assert run.pooled.blame.groups.group_waiters.max() > POOLED_WAITERS
     assert not run.pooled.blame.groups.sampled.all()
     assert places(run.pooled) == places(run.exact)
     for one, other in zip(run.pooled.findings[:3], run.exact.findings[:3], strict=True):

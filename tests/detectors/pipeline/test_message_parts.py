@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from scalana.detectors.pipeline.recognised.hand_written import recognised
+from scalana.detectors.pipeline.recognised.hypotheses import Known
 from scalana.detectors.pipeline.recognised.message_groups import whole
-from scalana.detectors.pipeline.recognised.messages import Known
 from scalana.detectors.pipeline.recognised.recorded_messages import Messages, groups
 from tests.detectors.pipeline.test_hand_written import program
 from tests.detectors.simulator import simulate

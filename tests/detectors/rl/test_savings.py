@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from scalana import api
-from scalana.detectors.rl.account import TRUSTED, RLAccount
+from scalana.detectors.rl.account import RLAccount
 from scalana.detectors.rl.loop_predictions import Replayer
+from scalana.detectors.thresholds.differences import TRUSTED_REPLAY
 from scalana.runtime.record.format import SPAN_TYPE
 from scalana.runtime.record.run_writer import RunWriter
 from tests.tools import call_run
@@ -129,7 +130,7 @@ def test_savings_are_what_comes_out_without_the_cause(kind: str, steps: tuple[in
 
 def test_nothing_is_promised_where_a_replay_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "run", CASES["rl-verifier"])
-    monkeypatch.setattr(Replayer, "error", lambda self: 2 * TRUSTED)
+    monkeypatch.setattr(Replayer, "error", lambda self: 2 * TRUSTED_REPLAY)
     report = api.analyze(tmp_path / "run")
     finding = next(each for each in report.findings if each.kind == "rl-verifier")
     assert finding.saving_s == 0.0 and " -> " not in finding.advice

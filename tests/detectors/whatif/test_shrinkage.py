@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors.whatif.shrinkage import LIKE, steadied
+from scalana.detectors.thresholds.counts import SHOWS_THE_SPREAD
+from scalana.detectors.whatif.shrinkage import steadied
 from scalana.graphs.timeline import Timeline
 from tests.detectors import examples
 from tests.detectors.jobs import analyse
@@ -53,8 +54,8 @@ def test_what_differs_by_more_than_chance_is_kept() -> None:
 
 def test_few_gaps_tell_nothing_of_each_other() -> None:
     timeline, rows, removed = found_by_chance(0)
-    timeline.own.seconds[timeline.own.burst >= LIKE] = 0.0
-    removed[LIKE:] = 0.0
+    timeline.own.seconds[timeline.own.burst >= SHOWS_THE_SPREAD] = 0.0
+    removed[SHOWS_THE_SPREAD:] = 0.0
     assert (steady(timeline, rows, removed) == removed).all()
 
 

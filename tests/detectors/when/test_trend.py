@@ -8,7 +8,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from scalana.detectors.when.cost_trend import FEWEST, MOST, Shape, Trend, by_chance, independent, line, trend_of
+from scalana.detectors.thresholds.counts import FEWEST_STEPS
+from scalana.detectors.thresholds.limits import VALUES_OF_A_SERIES
+from scalana.detectors.when.cost_trend import Shape, Trend, by_chance, independent, line, trend_of
 
 SEEDS = 60
 COUNTS = (20, 60, 120)
@@ -161,7 +163,7 @@ def test_what_begins_at_a_step_is_a_jump_from_nothing() -> None:
 
 def test_of_very_many_steps_neighbours_are_one() -> None:
     random = np.random.default_rng(3)
-    steps = 41 * MOST + 7
+    steps = 41 * VALUES_OF_A_SERIES + 7
     grown = trend_of(planted(steps, 6.0, 78.0, 0.1, random))
     assert grown is not None and grown.per_step_s == pytest.approx(72 / steps, rel=0.02) and grown.last == steps - 1
     jumped = trend_of(planted(steps, 50.0, 100.0, 0.1, random, 0.3))
@@ -170,7 +172,9 @@ def test_of_very_many_steps_neighbours_are_one() -> None:
 
 
 def test_of_few_steps_nothing_is_told() -> None:
-    assert trend_of(np.linspace(1, 9, FEWEST - 1)) is None and trend_of(np.linspace(1, 9, FEWEST)) is not None
+    assert (
+        trend_of(np.linspace(1, 9, FEWEST_STEPS - 1)) is None and trend_of(np.linspace(1, 9, FEWEST_STEPS)) is not None
+    )
     assert trend_of(np.zeros(100)) is None and trend_of(np.zeros(0)) is None
 
 

@@ -35,3 +35,18 @@ def test_what_a_process_forks_to_become_another_program_is_none_of_the_job() -> 
     assert choose_records(cast(Any, [*records, forked, helper])).warnings == [
         "1 recorded process belongs to no rank; left out"
     ]
+
+
+def test_all_that_one_process_starts_is_its_own() -> None:
+    """A worker of a loader names no record as its parent's; another was started through a shell."""
+    main, worker, below, shell = process(11, 9), process(12, 11), process(13, 12), process(15, 14)
+    for record in (worker, below, shell):
+        record.ended = True
+    chosen = choose_records(cast(Any, [main, worker, below, shell]))
+    assert (len(chosen.ranks), chosen.ranks[0].record, chosen.warnings) == (1, main, [])
+    assert chosen.ranks[0].children == [worker, below, shell]
+    # Ranks have theirs in the same way.
+    helper = process(21, 12)
+    helper.ended = True
+    chosen = choose_records(cast(Any, [process(9, 1), process(11, 9, 0), process(12, 9, 1), helper]))
+    assert ([len(rank.children) for rank in chosen.ranks], chosen.warnings) == ([0, 1], [])

@@ -1,0 +1,128 @@
+"""How many times as long, as much or as large something is as what it is compared with."""
+
+AS_LONG = 0.8
+"""Factor from which something takes as long as the longest of its kind.
+
+Why: One minus ORDINARY: what differs by less is like work.
+
+- `similar_ranks`: part of what a candidate's ranks spend at its place from which another rank takes as long there
+- `task_farms`: part of what the others do that a slow rank may do, if pieces go to whoever is free
+"""
+AS_MUCH = 0.9
+"""Factor from which something makes as much, or runs as fast, as what it is compared with.
+
+Why: A choice: amounts are better known than lengths.
+
+- `findings`: part of what the last of those makes from which another one makes as much
+- `modules`: of the others' speed, below which the same work is slow
+"""
+SAME_SIZE = 1.02
+"""Factor up to which two sizes, or numbers, are the same.
+
+Why: A choice: padding makes like inputs differ.
+
+- `more_work`: factor up to which two numbers of kernels, or sizes of inputs, are the same
+- `rl.causes`: times the shortest trajectory of a step, up to which the longest is as long
+- `slow_device`: factor up to which two numbers of kernels, or sizes of inputs, are the same
+"""
+SLOWER = 1.03
+"""Factor from which a device, or a process in one step, is slow for the same work.
+
+Why: A choice: more than SAME_SIZE.
+
+- `rl.causes`: times as long in a single step, from which it counts as slow in that one
+- `slow_device`: factor from which a device is slow
+"""
+SLOW_PROCESS = 1.08
+"""Factor from which a process that generates is slow, over all steps, by a fitted model.
+
+Why: A choice: more than SLOWER, as a model lies between.
+
+- `decode`: times as long for the same work as others, from which a process is slow
+- `findings`: times as long for one kind of work as for another, from which a process is slow in one of them only
+- `rl.causes`: times as long as the model says, from which a process is slow
+- `rl.detector`: times as long as the model says, from which the report lists a process as slow
+"""
+LARGER_INPUT = 1.1
+"""Factor from which the input of a module is larger than on other ranks.
+
+Why: A choice: what is larger by less explains little.
+
+- `findings.inside`: times as many elements as on other ranks, from which the report says that a module's input is
+  larger
+- `modules`: times as many operators, or as much work, as on other ranks, from which a module has more
+"""
+HELD_UP = 1.2
+"""Factor from which a microbatch took longer than usual: it was held up.
+
+Why: As much as like work may differ (ORDINARY).
+
+- `culprits`
+"""
+COSTLY_LAYER = 1.3
+"""Factor of what a layer usually costs, from which it is named.
+
+Why: As much as stands out elsewhere (STANDS_OUT).
+
+- `culprit_findings`
+"""
+COMPARABLE = 1.5
+"""Factor up to which two amounts that should be equal may differ.
+
+Why: A choice, for two threads of one core that both compute.
+
+- `contention`: times the CPU time of others up to which a core accounts for the difference: its neighbour computes as
+  well (two threads of one core), or other programs use it
+- `findings`: times the median of its step, from which a trajectory is long
+- `limits.detector`: times the median that a rank may wait for data and be like the others
+- `masked`: times that a cause may cost what its work lets all others wait, to be a cause by its work
+- `module_times`: times what a finding's ranks spend more at its place that a module may take longer, to be named for
+  it: what its place leads to may be another cause
+- `uneven_tasks`: times what is ordinary that a piece computes at most to be one like the others
+"""
+FAR_MORE = 2.0
+"""Factor from which something is not like what it is compared with.
+
+Why: More than two threads of one core, or a busy neighbour, make of equal work (COMPARABLE).
+
+- `culprits`: times the latency of other links, from which a link is slow
+- `description`: times the CPU seconds of other ranks from which it is another amount of work, not another share of a
+  core
+- `disturbed`: times that one place may be further off than another
+- `late_ranks`: times the middle four fifths of the other ranks' starts that a rank must start after them, to be late by
+  itself: five standard deviations, of normal ones
+- `loss`: times the floor from which something was seen of a place at a size
+- `roles`: times what is ordinary that a stretch computes which is not like the others
+- `task_farms`: times the median that a piece takes which is not like the others
+- `uneven_tasks`: times what is ordinary that a piece computes which is not like the others
+"""
+BACKWARD_PER_FORWARD = 2.0
+"""Seconds of a backward for each of its forward, where no rank shows them.
+
+Why: Two products of matrices for one.
+
+- `between_messages`
+"""
+DOUBLED = 2
+"""Factor of what predictions try: processes, speed, pieces of a call.
+
+Why: The smallest change of a whole number.
+
+- `loop_predictions`: times as fast as a verifier is in the prediction
+- `pools`: pieces into which each call is cut where pieces are smaller
+- `remedies`: times as many processes that generate, or that train
+"""
+NOT_THE_CORE = 3.0
+"""Factor from which cores do not explain that a rank takes longer.
+
+Why: The cores of one machine differ by less.
+
+- `late_ranks.advice`
+"""
+LENGTHS = 4.0
+"""Kinds of lengths for each doubling: bursts of one kind are as long as each other within a fifth.
+
+Why: What a rank does too much of only now and then makes a burst longer, and another kind.
+
+- `shrinkage`
+"""

@@ -1,0 +1,10 @@
+/* Runs of Python's garbage collector, as spans. Comes after Python.h. */
+#ifndef SCALANA_COLLECTIONS_H
+#define SCALANA_COLLECTIONS_H
+
+#include <stdbool.h>
+
+/* Adds the functions to the module. False with an exception set. */
+bool add_collections(PyObject *module);
+
+#endif
