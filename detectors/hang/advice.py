@@ -22,6 +22,12 @@ def advise(
 ) -> str:
     """Return what to do about a hang: a deadlock, different operations, or a rank that is elsewhere."""
     who = names.one(rank)
+    if for_child:
+        return (
+            f"{who[0].upper()}{who[1:]} never reached this {operation}: it waits for its own process or thread, which "
+            "does not return from here. If that is a forked process and waits for a lock, a thread may have held the "
+            "lock at the fork: start workers with spawn or forkserver."
+        )
     if circle:
         following = zip(circle, [*circle[1:], circle[0]], strict=True)
         if names.several:
@@ -34,12 +40,6 @@ def advise(
         if other == operation:
             return f"{who[0].upper()}{who[1:]} is in another {operation}: compare the sizes and types of the tensors."
         return f"Ranks disagree on the next operation: {operation} here, {other} on {who}."
-    if for_child:
-        return (
-            f"{who[0].upper()}{who[1:]} never reached this {operation}: it waits for its own process or thread, which "
-            "does not return from here. If that is a forked process and waits for a lock, a thread may have held the "
-            "lock at the fork: start workers with spawn or forkserver."
-        )
     if asks:
         return f"{who[0].upper()}{who[1:]} never reached this {operation}: it asked for something that did not arrive."
     return f"{who[0].upper()}{who[1:]} never reached this {operation}: check what it was doing, or whether it ended."

@@ -173,7 +173,7 @@ def _finding(
         hang=OpenOperation(sorted({call.rank for call in calls}), operation, longest.seq),
         place=PlaceTime(seconds),
         waits_at=_code_place(last, psg) if last.child is not None else None,
-        deadlock=Deadlock(also_in, circle or None) if rank in by_rank or circle else None,
+        deadlock=Deadlock(also_in, circle or None) if (rank in by_rank or circle) and last.child is None else None,
     )
     return Finding(
         kind=KIND,

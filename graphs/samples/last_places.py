@@ -30,6 +30,8 @@ _ENDS = (
 fits."""
 _WAITS_FOR_WORK = ("/queues.py", "/connection.py", "/synchronize.py", "/queue.py", "/threading.py", "/selectors.py")
 """Ends of the files that a worker calls to get its next task."""
+_RECORDER = "/runtime/remote/"
+"""What is part of the files of the recorder, around calls of these."""
 _TOGETHER_NS = 2_000_000_000
 """A child that ended earlier than this before its rank is not what the rank waited for in the end."""
 
@@ -63,9 +65,12 @@ def last_places(data: Gathered, places: Places) -> dict[int, LastPlace]:
 
 
 def _last_call_ns(data: Gathered, process: int) -> int:
-    """When the main thread of a process left its last call; the begin of the process if there was none."""
+    """When the main thread of a process left its last call that returned; the begin of the process if there was
+    none."""
     threads = np.flatnonzero((data.threads.process == process) & data.threads.is_main)
-    exits = data.events.exit_ns[np.isin(data.events.thread, threads)]
+    returned = np.isin(data.events.thread, threads)
+    returned[data.open_events] = False
+    exits = data.events.exit_ns[returned]
     return int(exits.max(initial=data.start_ns[process]))
 
 
@@ -97,8 +102,7 @@ def _child(
         return None
     pid = data.records[process].meta.get("pid")
     threads = [(int(row), process) for row in np.flatnonzero(data.threads.process == process)[1:]]
-    for child in np.flatnonzero((data.rank == data.rank[process]) & ~data.is_own).tolist():
-        record = data.records[child]
+    for child, record in enumerate(data.records):  # workers of a pool are there as ranks of a role of their own
         if record.meta.get("ppid") == pid and data.end_ns[child] >= data.end_ns[process] - _TOGETHER_NS:
             threads.append((int(first[child]) + main_thread(record), child))
     found: list[LastPlace] = []
@@ -121,5 +125,5 @@ def _files(data: Gathered, path: int) -> list[str]:
 def _works(files: Sequence[str], worker: str) -> bool:
     """Whether a path of frames is that of a worker, below what gets its next task."""
     rows = [row for row, file in enumerate(files) if worker in file]
-    below = files[rows[-1] + 1 :] if rows else []
+    below = [file for file in files[rows[-1] + 1 :] if _RECORDER not in file] if rows else []
     return bool(below) and not below[0].endswith(_WAITS_FOR_WORK)
