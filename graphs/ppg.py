@@ -51,6 +51,7 @@ from scalana.graphs.run_info import RunInfo, describe_run, rate_hz
 from scalana.graphs.samples.between import active_s
 from scalana.graphs.samples.collected import collector_path, move_collected
 from scalana.graphs.samples.kernels import KernelTime, kernel_time
+from scalana.graphs.samples.last_places import last_places
 from scalana.graphs.spans.host import HostActivity, host_activity
 from scalana.graphs.spans.marks import marked_steps
 from scalana.graphs.spans.span_columns import Spans
@@ -224,6 +225,7 @@ def build_ppg(
     vertex = _call_vertices(located, places, placer)
     matching, call_of_event = _matched(located, data)
     stuck = open_calls(data, matching, places, placer)
+    last = last_places(data, places) if stuck else {}
     total_vertex = total_vertices(data, places, placer, located, vertex)
     outer = stood_for(data.events, located)
     spans = place_spans(data.spans, places, call_of_event)
@@ -267,6 +269,7 @@ def build_ppg(
         add_unwritten(metrics, timeline, sums)
     add_spans(metrics, spans, data, places)
     run = describe_run(folder, chosen, data, stuck, timeline, ranks)
+    run.last_places = last
     run.warnings += told(no_cpu)
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if unseen and not run.thinned_ranks:

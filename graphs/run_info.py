@@ -14,6 +14,7 @@ from scalana.graphs.readers.processes.main_thread import is_called
 from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.graphs.readers.processes.rank_selection import RankRecords
 from scalana.graphs.readers.processes.worlds import World
+from scalana.graphs.samples.last_places import LastPlace
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME
 
@@ -67,6 +68,8 @@ class RunInfo:
     communicators: list[Communicator] = field(default_factory=list)
     open_calls: list[OpenCall] = field(default_factory=list)
     """Where ranks were stuck when their records stopped: the evidence of a hang."""
+    last_places: dict[int, LastPlace] = field(default_factory=dict)
+    """Where the main threads of ranks were after their last calls, if some are stuck; by rank."""
     thinned_ranks: list[int] = field(default_factory=list)
     """Ranks whose events were thinned out to stay within the size budget or the rate of calls."""
     launchers: list[str] = field(default_factory=list)

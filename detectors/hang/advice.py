@@ -12,10 +12,22 @@ if TYPE_CHECKING:
 
 
 def advise(
-    rank: int, operation: str, by_rank: dict[int, OpenCall], circle: list[int], asks: bool, names: ProcessNames
+    rank: int,
+    operation: str,
+    by_rank: dict[int, OpenCall],
+    circle: list[int],
+    asks: bool,
+    names: ProcessNames,
+    for_child: bool = False,
 ) -> str:
     """Return what to do about a hang: a deadlock, different operations, or a rank that is elsewhere."""
     who = names.one(rank)
+    if for_child:
+        return (
+            f"{who[0].upper()}{who[1:]} never reached this {operation}: it waits for its own process or thread, which "
+            "does not return from here. If that is a forked process and waits for a lock, a thread may have held the "
+            "lock at the fork: start workers with spawn or forkserver."
+        )
     if circle:
         following = zip(circle, [*circle[1:], circle[0]], strict=True)
         if names.several:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scalana.detectors.evidence import Deadlock, Evidence, OpenOperation, PlaceTime
+from scalana.detectors.evidence import CodePlace, Deadlock, Evidence, OpenOperation, PlaceTime
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.hang.advice import advise
 from scalana.detectors.thresholds.seconds import HANG_S, SAME_TIME_S
-from scalana.graphs.readers.processes.process_names import ProcessNames
+from scalana.graphs.samples.last_places import LastPlace
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
-from scalana.runtime.operations import BY_CODE, BY_NAME, Waits
+from scalana.runtime.operations import BY_CODE, BY_NAME, TAKING, Waits
 
 if TYPE_CHECKING:
     from scalana.graphs.dependences.unmatched import OpenCall
@@ -38,12 +38,16 @@ def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
         for rank in _absent(call, waiting, left, run):
             last = _last_awaited(rank, by_rank, waiting, left, run)
             awaited[min(_circle(last, by_rank), default=last)].append(call)
-    asking = {rank for rank in awaited if rank not in by_rank and _asks(_last_place(rank, timeline, by_rank)[0], psg)}
+    asking = {
+        rank
+        for rank in awaited
+        if rank not in by_rank and _asks(_last_place(rank, timeline, by_rank, run.last_places).vertex, psg)
+    }
     if len(asking) < len(awaited):  # who asks for something waits for one of the others
         for rank in asking:
             del awaited[rank]
     total = sum(call.seconds for call in waiting)
-    findings = [_finding(rank, calls, total, timeline, psg, by_rank, run.names) for rank, calls in awaited.items()]
+    findings = [_finding(rank, calls, total, timeline, psg, by_rank, run) for rank, calls in awaited.items()]
     return _without_circles(sorted((f for f in findings if f is not None), key=lambda finding: -finding.lost_s))
 
 
@@ -139,10 +143,12 @@ def _finding(
     timeline: Timeline,
     psg: PSG,
     by_rank: dict[int, OpenCall],
-    names: ProcessNames,
+    run: RunInfo,
 ) -> Finding | None:
     calls = list({id(call): call for call in calls}.values())
-    vertex, line, seconds = _last_place(rank, timeline, by_rank)
+    last = _last_place(rank, timeline, by_rank, run.last_places)
+    at = last.child or last
+    vertex, line, seconds = at.vertex, at.line, at.seconds
     known = 0 <= vertex < len(psg)
     place = psg[vertex if known else 0].place
     line, end_line = (line, line) if line > 0 else (place.line, place.end_line)
@@ -166,7 +172,8 @@ def _finding(
     evidence = Evidence(
         hang=OpenOperation(sorted({call.rank for call in calls}), operation, longest.seq),
         place=PlaceTime(seconds),
-        deadlock=Deadlock(also_in, circle or None) if rank in by_rank or circle else None,
+        waits_at=_code_place(last, psg) if last.child is not None else None,
+        deadlock=Deadlock(also_in, circle or None) if (rank in by_rank or circle) and last.child is None else None,
     )
     return Finding(
         kind=KIND,
@@ -182,21 +189,37 @@ def _finding(
         saving_s=longest.seconds,
         path=[symptom, root],
         evidence=evidence,
-        advice=advise(rank, operation, by_rank, circle, _asks(vertex, psg), names),
+        advice=advise(rank, operation, by_rank, circle, _asks(vertex, psg), run.names, last.child is not None),
     )
 
 
-def _last_place(rank: int, timeline: Timeline, by_rank: dict[int, OpenCall]) -> tuple[int, int, float]:
-    """Vertex, line and seconds of what a rank did last: most of its time after its last call, or the call itself."""
+def _code_place(last: LastPlace, psg: PSG) -> CodePlace | None:
+    """Where a rank waits for its child."""
+    if not 0 <= last.vertex < len(psg):
+        return None
+    place = psg[last.vertex].place
+    return CodePlace(place.file, last.line if last.line > 0 else place.line, psg.function_of(last.vertex))
+
+
+def _last_place(rank: int, timeline: Timeline, by_rank: dict[int, OpenCall], places: dict[int, LastPlace]) -> LastPlace:
+    """What a rank did last: the call that it is in; where its main thread was; most of its time after its last call."""
     if rank in by_rank:
-        return by_rank[rank].vertex, -1, by_rank[rank].seconds
+        # A call that its own pool or queue is asked in is recorded as one that never returned; the child says why.
+        place = places.get(rank)
+        asks = by_rank[rank].operation in TAKING
+        if asks and place is not None and place.child is not None:
+            return place
+        return LastPlace(by_rank[rank].vertex, -1, by_rank[rank].seconds)
+    if rank in places:
+        return places[rank]
     locations = np.nonzero((timeline.locations.rank == rank) & timeline.locations.is_main)[0]
     if not len(locations):
-        return -1, -1, 0.0
+        return LastPlace(-1, -1, 0.0)
     burst = len(timeline.calls) + int(locations[0])
     rows = np.nonzero(timeline.own.burst == burst)[0]
     if not len(rows):
-        return -1, -1, 0.0
+        return LastPlace(-1, -1, 0.0)
     seconds = np.bincount(timeline.own.activity[rows], weights=timeline.own.seconds[rows])
     activity = int(np.argmax(seconds))
-    return int(timeline.activities.vertex[activity]), int(timeline.activities.line[activity]), float(seconds[activity])
+    vertex, line = int(timeline.activities.vertex[activity]), int(timeline.activities.line[activity])
+    return LastPlace(vertex, line, float(seconds[activity]))
