@@ -11,7 +11,7 @@ match them (:mod:`~scalana.graphs.dependences.matching`), divide the time betwee
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.attribution.callpaths import Placer
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.attribution.placing import FrontEnds, call_vertices, no_front_end, place_paths
-from scalana.graphs.bursts.extents import Extents, add_extents, extents_of
+from scalana.graphs.bursts.extents import Extents, add_extents, extents_of, helper_extents
 from scalana.graphs.bursts.helper_waits import HeldUp, add_held_up
 from scalana.graphs.bursts.helpers import Sampled
 from scalana.graphs.bursts.imputation import common_profiles
@@ -428,23 +428,27 @@ def _own_work(
         part, here = located[number], bursts(number)
         samples = samples_of(data, part.shard)
         source = Sampled(samples, part.threads, places, period_ns)
-        rows, told = sampled_work(here, source, catalogue, vertices, in_calls, held_up)
+        held: list[HeldUp] = []
+        rows, told = sampled_work(here, source, catalogue, vertices, in_calls, held)
+        held_up.extend(replace(one, seen=None) for one in held)
         behind = first_call[-1] + first_location[number] - len(part)
         to = here.number + np.where(here.number < len(part), first_call[number], behind)
         if here.unwritten_ns is not None:
             unwritten_s[to] = to_seconds(here.unwritten_ns)
-        seen[number] = extents_of(here, to, samples, part.threads, place_of_path, period_ns)
+        own_places = extents_of(here, to, samples, part.threads, place_of_path, period_ns)
+        waited = [helper_extents(here, to, one.seen, period_ns) for one in held if one.seen is not None]
+        seen[number] = Extents.joined([own_places, *waited])
         return narrowed(rows), told
 
     rows, told = zip(*each(sampled, numbers), strict=True) if located else ((), ())
     data.samples = emptied(data.samples)
     common = common_profiles(told)
-    held = list(rows)
+    portions = list(rows)
 
     def inferred(number: int) -> tuple[Rows, Rows]:
         """The rows of bursts before calls, and of those behind the last call of a location."""
-        work = inferred_work(bursts(number), widened(held[number]), common, catalogue, vertices, period_ns)
-        held[number] = None
+        work = inferred_work(bursts(number), widened(portions[number]), common, catalogue, vertices, period_ns)
+        portions[number] = None
         here = len(located[number])
         cut = int(np.searchsorted(work.burst, here))
         before, behind = take(work, slice(0, cut)), take(work, slice(cut, None))

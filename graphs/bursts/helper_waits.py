@@ -16,6 +16,24 @@ from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Activities
 
 
+@dataclass(frozen=True, slots=True)
+class HelperWaits:
+    """Waits for helpers, one after the other."""
+
+    burst: IntArray
+    """In which burst ``[waits]``."""
+    work: IntArray
+    """Place of what the helper does, in the catalogue ``[waits]``."""
+    place: IntArray
+    """Place at which the location waits ``[waits]``."""
+    seconds: FloatArray
+    """``[waits]``"""
+    since_ns: IntArray
+    """``[waits]``"""
+    until_ns: IntArray
+    """``[waits]``"""
+
+
 @dataclass(slots=True)
 class HeldUp:
     """Waiting for helpers, one row a pair of places."""
@@ -26,6 +44,8 @@ class HeldUp:
     """Place at which locations wait ``[rows]``."""
     seconds: FloatArray
     """``[rows]``"""
+    seen: HelperWaits | None = None
+    """The waits that it is made of, where these are of use."""
 
     @classmethod
     def of(cls, work: IntArray, place: IntArray, seconds: FloatArray, places: int) -> HeldUp:

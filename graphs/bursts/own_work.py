@@ -12,7 +12,7 @@ does no work itself; the stretch then belongs to whoever of its rank was active 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.bursts.even_shares import lengths, unequal
-from scalana.graphs.bursts.helper_waits import HeldUp, add_held_up
+from scalana.graphs.bursts.helper_waits import HeldUp, HelperWaits, add_held_up
 from scalana.graphs.bursts.helpers import Sampled, helpers_of
 from scalana.graphs.bursts.imputation import Profiles, common_profiles, evidence_of, own_kinds, unsampled
 from scalana.graphs.bursts.short_rests import Moves, Pairs, lost_cores, unfound_rests, unfound_runs
@@ -141,7 +141,8 @@ def sampled_work(
     kind = own_kinds(bursts, vertices, period_ns)
     rows, mended, waited = _sampled(bursts, kind, sampled, place_of_path, in_calls)
     if held_up is not None:
-        held_up.append(HeldUp.of(*waited, len(catalogue)))
+        whole = HeldUp.of(waited.work, waited.place, waited.seconds, len(catalogue))
+        held_up.append(replace(whole, seen=waited))
     exact_cpu(rows, bursts.cpu_ns, mended)
     return rows, evidence_of(bursts, rows, vertices, period_ns)
 
@@ -189,10 +190,9 @@ def numbered(parts: Sequence[Rows], catalogue: Catalogue) -> tuple[OwnWork, Acti
 
 def _sampled(
     bursts: Bursts, kind: IntArray, sampled: Sampled, place_of_path: IntArray, in_calls: BoolArray | None
-) -> tuple[Rows, BoolArray, tuple[IntArray, IntArray, FloatArray]]:
+) -> tuple[Rows, BoolArray, HelperWaits]:
     """Rows of the bursts that hold samples, CPU as the samples have it; in which bursts short rests, or runs, went
-    to where others were found ``[bursts]``; and of waits for helpers the place of their work, that of the wait, and
-    seconds. ``kind`` is that of each burst ``[bursts]``."""
+    to where others were found ``[bursts]``; and the waits for helpers. ``kind`` is that of each burst ``[bursts]``."""
     samples, places, period_ns = sampled.samples, sampled.places, sampled.period_ns
     stretches = stretches_of(samples, places, period_ns)
     there = InGaps.of(bursts, samples, sampled.threads, stretches, in_calls)
@@ -227,10 +227,13 @@ def _sampled(
     at_work = Rows(burst[of], activity, part.seconds, part.cpu_s, part.core_wait_s, ticks[of] * shares)
     mended = np.zeros(len(bursts.location), np.bool_)
     mended[moved.burst] = True
-    waited = (
+    waited = HelperWaits(
+        burst[helpers.row],
         place_of_path[helpers.path],
         found.place[helpers.row],
         spent.seconds[helpers.row] * helpers.share,
+        there.left_ns[helpers.row],
+        there.right_ns[helpers.row],
     )
     return grouped(concatenated([at_work, moved, uneven])), mended, waited
 

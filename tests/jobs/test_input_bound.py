@@ -48,6 +48,8 @@ def test_ranks_that_all_wait_for_data_are_told_how_many_workers_help(tmp_path: P
     text = " ".join(report.to_text().split())
     assert "waiting for data" in text and "With 2 workers a step takes" in text and "belongs to no rank" not in text
     assert [finding.kind for finding in report.findings if finding.line == line] == ["input-bound"]
+    in_steps = text.partition("Where the time goes")[2].partition("outside the steps")[0]
+    assert "Photos.__getitem__" in in_steps and " import" not in in_steps
 
 
 @pytest.mark.measured
