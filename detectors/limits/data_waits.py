@@ -30,8 +30,6 @@ class DataWaits:
     """What a step takes, the mean."""
     wait_s: FloatArray
     """What a rank waits in a step, the mean."""
-    batches: FloatArray
-    """In a step, the mean."""
     workers: IntArray
     """Of the loader in which a rank waits longest, -1 where it is not known."""
 
@@ -68,6 +66,5 @@ def data_waits(spans: Spans, steps: Steps, ranks: int) -> DataWaits | None:
         count,
         (end_s[-1] - start_s[0]) / count,
         np.bincount(rank, seconds, ranks) / count,
-        np.bincount(rank, minlength=ranks) / count,
         workers,
     )

@@ -66,12 +66,10 @@ def _finding(waits: DataWaits, activities: IntArray, seconds: FloatArray, facts:
     loading = _loading(waits, facts)
     core_s, cores = _core_s(activities, facts, waits)
     step_s = float(np.median(waits.step_s))
-    saved = {
-        workers: _saved_s(waits, waits.left(workers, core_s), facts) / waits.steps
-        for workers in WORKERS
-        if workers > int(waits.workers.max())
-    }
-    worth = {workers: saving_s for workers, saving_s in saved.items() if saving_s >= WORTH_IF_ONCE * step_s}
+    more = [workers for workers in WORKERS if workers > int(waits.workers.max())]
+    saved_s = _saved_s(waits, [waits.left(workers, core_s) for workers in more], facts)
+    saved = zip(more, (seconds / waits.steps for seconds in saved_s), strict=True)
+    worth = {workers: saving_s for workers, saving_s in saved if saving_s >= WORTH_IF_ONCE * step_s}
     best_s = max(worth.values(), default=0.0)
     enough = [workers for workers, saving_s in worth.items() if saving_s >= (1.0 - DEAD_BAND) * best_s]
     told = {workers: step_s - saving_s for workers, saving_s in worth.items() if workers <= enough[0]} if worth else {}
@@ -110,6 +108,7 @@ def _work(waits: DataWaits, facts: Facts) -> tuple[IntArray, FloatArray]:
     """The activities that ranks wait in for data, or that others do meanwhile, with the seconds of each."""
     timeline, psg, spans = facts.timeline, facts.psg, facts.ppg.spans
     at = set(zip(spans.vertex[waits.rows].tolist(), spans.line[waits.rows].tolist(), strict=True))
+    lines = {line for _, line in at}
     functions = {psg.function_of(vertex): line for vertex, line in at if 0 <= vertex < len(psg)}
     below = {v.index for vertex, _ in at if 0 < vertex < len(psg) for v in psg.walk(vertex)}
     activities = timeline.activities
@@ -120,7 +119,7 @@ def _work(waits: DataWaits, facts: Facts) -> tuple[IntArray, FloatArray]:
         else:
             line = int(activities.line[number])
         inside = vertex in below or (0 <= vertex < len(psg) and functions.get(psg.function_of(vertex)) == line)
-        if inside and line in {line for _, line in at}:
+        if inside and line in lines:
             found.append(number)
     rows = np.array(found, np.int64)
     return rows, weighted_count(timeline.own.activity, timeline.own.seconds, len(activities))[rows]
@@ -166,13 +165,16 @@ def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[Float
     return least, min((count for count in cores.values() if count), default=0)
 
 
-def _saved_s(waits: DataWaits, left: FloatArray, facts: Facts) -> float:
-    """By how much earlier the run ends if only some part of each rank's waiting is left ``[ranks]``."""
+def _saved_s(waits: DataWaits, left: list[FloatArray], facts: Facts) -> list[float]:
+    """By how much earlier the run ends if only some part of each rank's waiting is left, for several such parts, each
+    ``[ranks]``."""
     spans, timeline = facts.ppg.spans, facts.timeline
     if timeline.ranks == 1:
-        return float((waits.wait_s * (1.0 - left)).sum()) * waits.steps
+        return [float((waits.wait_s * (1.0 - part)).sum()) * waits.steps for part in left]
+    if not left:
+        return []
     begin_s, end_s = gap_edges(timeline)
-    removed_s = np.zeros(len(begin_s))
+    waited_s = np.zeros(len(begin_s))
     calls = timeline.calls
     for rank in range(timeline.ranks):
         location = int(np.flatnonzero(timeline.locations.rank == rank)[0])
@@ -182,6 +184,8 @@ def _saved_s(waits: DataWaits, left: FloatArray, facts: Facts) -> float:
         start, end = spans.start_s(rows), spans.end_s(rows)
         at = np.clip(np.searchsorted(end_s[bursts], (start + end) / 2), 0, len(bursts) - 1)
         inside = np.minimum(end, end_s[bursts[at]]) - np.maximum(start, begin_s[bursts[at]])
-        np.add.at(removed_s, bursts[at], np.maximum(inside, 0.0) * (1.0 - left[rank]))
-    measured_s, (changed_s,) = facts.replay.run_ends_s([Change.of(removed_s)])
-    return max(measured_s - changed_s, 0.0)
+        np.add.at(waited_s, bursts[at], np.maximum(inside, 0.0))
+    rank_of = timeline.locations.rank[burst_locations(timeline)]
+    changes = [Change.of(waited_s * (1.0 - part[rank_of])) for part in left]
+    measured_s, changed_s = facts.replay.run_ends_s(changes)
+    return [max(measured_s - ends_s, 0.0) for ends_s in changed_s]
