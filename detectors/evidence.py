@@ -214,6 +214,44 @@ class InputBound(Flat):
 
 
 @dataclass(frozen=True, slots=True)
+class StepLimit(Flat):
+    """What all ranks spend in a step of the steady state on something, and what a step would take otherwise."""
+
+    limit_s: float
+    """The mean of the ranks."""
+    step_s: float | None = None
+    """None where the run has no steps; :attr:`run_s` is known then."""
+    run_s: float | None = None
+    half_step_s: float = 0.0
+    """What a step, or the run, would take if this took half as long on all ranks."""
+    without_step_s: float = 0.0
+    """If it took no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers(Flat):
+    """What the calls at a place move, in a step of an average rank."""
+
+    transfer_operation: str
+    step_calls: float
+    step_bytes: float
+    bytes_per_s: float
+    """On average."""
+    best_bytes_per_s: float
+    """Of the fastest twentieth."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostCores(Flat):
+    """The host whose cores a job keeps busiest."""
+
+    host_cores: int
+    busy_cores: float
+    """That the job's own processes and threads keep busy, on average."""
+    host_ranks: int
+
+
+@dataclass(frozen=True, slots=True)
 class Compiling:
     """What a rank of the finding compiles, on average; of the others the median."""
 
@@ -525,6 +563,9 @@ class Evidence:
     """Seconds that a rank waits for each server without a record, the longest first."""
     compiled: CompiledCode | None = None
     input_bound: InputBound | None = None
+    step_limit: StepLimit | None = None
+    transfers: Transfers | None = None
+    host_cores: HostCores | None = None
     order: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Names of the fields above that are known, in the order in which they became so: that of the report's keys."""
 
@@ -545,7 +586,7 @@ class Evidence:
     @property
     def is_bound(self) -> bool:
         """Whether a predicted saving is an upper bound."""
-        return self.pipeline is not None and self.pipeline.at_most
+        return self.step_limit is not None or (self.pipeline is not None and self.pipeline.at_most)
 
     def cpu_split(self) -> tuple[float | None, float | None]:
         """Of the excess, the parts on a CPU and waiting for one; None where they are not known."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from scalana.report.topics import (
     compiled,
     device,
+    limits,
     matrix,
     modules,
     over_time,
@@ -55,6 +56,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic("pipeline", pipeline.sections, pipeline.entries),
     Topic("device", device.sections, device.entries),
     Topic("rl", rl.sections, rl.entries),
+    Topic("limits", limits.sections, limits.entries),
     Topic("steps", steps.sections, steps.entries),
     Topic("regions", regions.sections, regions.entries),
     Topic("modules", modules.sections, modules.entries),
