@@ -78,6 +78,9 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None) -
         return f"{text}: {tasks.large_tasks} tasks{where} take {longer} longer than usual."
     if finding.evidence.drifts and several:
         return f"{text}, each far more than the others during a part of the run."
+    instead = finding.evidence.instead
+    if instead is not None and others is not None and others <= FLOOR * here:
+        return f"{text}; the others spend {names.seconds(instead.seconds)} in `{instead.function}` instead."
     if others is None:
         return f"{text}, and each of them makes the others wait at some time." if several else f"{text}."
     if others <= FLOOR * here:

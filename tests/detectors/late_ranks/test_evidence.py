@@ -135,7 +135,11 @@ def test_what_a_thread_does_for_another_one_of_its_rank_counts_once() -> None:
         activities=SimpleNamespace(helper=np.array([False, True]), vertex=np.full(2, code_location.vertex)),
     )
     table: Any = SimpleNamespace(
-        target=np.array([0, 1]), location=np.array([0, 1]), seconds=np.array([0.1, 2.9]), work=np.array([-1, -1])
+        target=np.array([0, 1]),
+        location=np.array([0, 1]),
+        seconds=np.array([0.1, 2.9]),
+        work=np.array([-1, -1]),
+        choice=np.array([-1, -1]),
     )
     time = place_time(Candidate(code_location, np.array([0, 1]), 3.0, [0]), table, timeline, psg)
     np.testing.assert_allclose(time.wall_s, [3.0, 0.1])
@@ -163,7 +167,11 @@ def test_what_a_finding_names_a_rank_for_is_told_even_if_no_sample_is_left_there
         activities=SimpleNamespace(helper=np.array([False]), vertex=np.array([code_location.vertex])),
     )
     table: Any = SimpleNamespace(
-        target=np.array([0]), location=np.array([1]), seconds=np.array([0.3]), work=np.array([-1])
+        target=np.array([0]),
+        location=np.array([1]),
+        seconds=np.array([0.3]),
+        work=np.array([-1]),
+        choice=np.array([-1]),
     )
     time = place_time(Candidate(code_location, np.array([0]), 0.3, [1]), table, timeline, psg)
     np.testing.assert_allclose(time.wall_s, [0.0, 0.4])
