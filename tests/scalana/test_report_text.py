@@ -78,7 +78,7 @@ def test_what_is_not_recorded_comes_before_that_nothing_is_found(tmp_path: Path)
     analysis = balanced(tmp_path)
     analysis.ppg.run.unseen = [Unseen("joblib's loky", 0.5 * analysis.time.total_s)]
     report = " ".join(text.render(analysis).split())
-    assert "Nothing can be said of who waits: the processes spend" in report
+    assert "Waiting is unknown: the processes spend" in report
     assert "in joblib's loky, which is not recorded." in report and "Nothing stands out" not in report
     analysis.ppg.run.unseen = [Unseen("joblib's loky", 0.0)]
     assert "Nothing stands out" in text.render(analysis)

@@ -49,7 +49,7 @@ def nothing(analysis: Analysis) -> tuple[str, str]:
     first = "Nothing stands out: "
     unseen = [way for way in run.unseen if way.seconds >= SLIGHT * time.total_s]
     if unseen:
-        first = "Nothing can be said of who waits: "
+        first = "Waiting is unknown: "
         where = " and ".join(f"{names.seconds(way.seconds)} in {way.name}" for way in unseen)
         text = f"the processes spend {where}, which is not recorded."
     elif run.ranks == 1:
