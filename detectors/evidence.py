@@ -502,6 +502,8 @@ class Evidence:
     """Part of the excess that is due to the program, not to turns on shared cores."""
     steady_share: float | None = None
     """Part that ranks are late with on average."""
+    caused_s: list[float] | None = None
+    """Rank-seconds of waiting that each of the ranks causes, where all ranks are named."""
     drifts: bool = False
     """Whether it changes over the run which ranks are late."""
     unsampled: bool = False

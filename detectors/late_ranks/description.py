@@ -73,6 +73,7 @@ def describe(
     return replace(
         evidence,
         place=_place_time(candidate, time, here, timeline, psg),
+        caused_s=_caused_s(candidate, table, timeline) if here.all() else None,
         cpu=CpuSplit(*shares, excess.asleep) if shares is not None else None,
         large_tasks=LargeTasks(len(excess.over_s), float(excess.over_s.sum())) if excess.of_pieces else None,
         helper_share=float(time.helper_s[here].mean()) / wall if wall > 0.0 else None,
@@ -82,6 +83,13 @@ def describe(
         callers=callers(candidate.code_location.vertex, psg),
         library=_library(candidate.code_location.vertex, psg),
     )
+
+
+def _caused_s(candidate: Candidate, table: BlameTable, timeline: Timeline) -> list[float]:
+    """What each rank of a candidate makes others wait for at its place, in rank-seconds."""
+    rank = timeline.locations.rank[table.location[candidate.entries]]
+    caused_s = weighted_count(rank, table.seconds[candidate.entries], timeline.ranks)
+    return [float(seconds) for seconds in caused_s[candidate.ranks]]
 
 
 def _place_time(candidate: Candidate, time: PlaceSeconds, here: BoolArray, timeline: Timeline, psg: PSG) -> PlaceTime:

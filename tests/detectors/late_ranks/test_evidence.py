@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import CodePlace
@@ -18,7 +19,9 @@ from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.rollup.place_time import _alike, place_time, times_run
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
+from scalana.report.findings.claims import claim
 from scalana.runtime.operations import BY_NAME
+from tests.detectors.jobs import analyse, steps
 from tests.known import evidence
 
 
@@ -215,3 +218,12 @@ def test_the_advice_tells_rests_apart(tmp_path: Path) -> None:
         + ["The time is spent off the CPU (I/O, sleep or a lock)"]
         + ["The rank waits for a program that it starts here"]
     )
+
+
+def test_of_ranks_that_wait_for_each_other_it_is_said_how_long_for_which() -> None:
+    """Rank 0 is late in every third step, rank 1 in the others."""
+    found, _ = analyse(steps(2, 60, lambda step, rank: {"part": 50.0 if (step % 3 == 0) == (rank == 0) else 10.0}))
+    ((_, finding),) = found
+    assert finding.ranks == [0, 1]
+    assert finding.evidence.caused_s == pytest.approx([0.8, 1.6], rel=0.02)
+    assert claim(finding, 2).endswith("rank 1 causes 1.60 rank-seconds of waiting, rank 0 0.80 rank-seconds.")
