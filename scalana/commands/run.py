@@ -12,7 +12,7 @@ from functools import partial
 
 from scalana import console
 from scalana.errors import CommandError, UsageError
-from scalana.job import launch, supervise
+from scalana.job import gathering, launch, meeting, parts, supervise
 from scalana.runtime.record import layout
 from scalana.version import __version__
 
@@ -35,7 +35,9 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.usage = "scalana run [-o DIR] [--rate HZ] [--format text|json] [--mpi] [--no-report] -- COMMAND ..."
+        parser.usage = (
+            "scalana run [-o DIR] [--rate HZ] [--format text|json] [--mpi] [--job ID] [--no-report] -- COMMAND ..."
+        )
         parser.add_argument(
             "-o", "--output", metavar="DIR", help="run folder to create (default: scalana-<date>-<time>)"
         )
@@ -48,13 +50,22 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         parser.add_argument(
             "--mpi", action="store_true", help="the job uses MPI, although its command and scripts do not show it"
         )
+        parser.add_argument(
+            "--job",
+            metavar="ID",
+            help="of a job that is started on several hosts: the same name on each (default: what its launcher says)",
+        )
         parser.add_argument("--no-report", action="store_true", help="record, but write no report")
         parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the job to its end, report, and leave as the job left."""
         command = _command(args)
-        folder = _create_folder(args.output)
+        part = parts.part_of(command, os.environ)
+        if args.job:
+            part = parts.named_job(args.job, part)
+        place = _take_place(args.output, part)
+        folder = place.folder
         info: dict[str, object] = {
             "command": command,
             "cwd": os.getcwd(),
@@ -64,7 +75,9 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         }
         if not os.access(folder, os.W_OK | os.X_OK):
             raise UsageError(f"cannot write to the run folder {shown(folder)}: check its permissions")
-        if launch.stands_behind_the_launcher(command, os.environ):
+        if place.instead_of:
+            console.complain(f"{place.instead_of} is another run's folder: recording into {shown(folder)}")
+        if part.is_whole and launch.stands_behind_the_launcher(command, os.environ):
             console.complain("each rank is recorded as a separate job: put scalana run before the launcher instead")
         begin = time.monotonic()
         try:
@@ -74,22 +87,46 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             for note in missing:
                 console.complain(note)
             begin = time.monotonic()
-            returncode = supervise.execute(command, env, lambda: _write_info(folder, info))
+            returncode = supervise.execute(command, env, lambda: _write_info(place, info))
         except supervise.Signalled as signalled:
-            _remove_unused(folder)
+            _remove_unused(place)
             return supervise.exit_like(-signalled.number)
         except OSError as error:
-            _remove_unused(folder)
+            _remove_unused(place)
             return _not_started(command[0], error)
         info["seconds"] = time.monotonic() - begin
         info["exit_code"] = supervise.shell_code(returncode)
-        _finish(folder, command, info, args, missing, mpi="SCALANA_MPI_WRAPPERS" in env)
+        if os.path.isdir(folder):
+            _write_info(place, info)
+        if _is_for_us(place, part, float(info["seconds"])):  # type: ignore[arg-type]
+            _finish(folder, command, args, missing, mpi="SCALANA_MPI_WRAPPERS" in env)
         return supervise.exit_like(returncode)
 
 
-def _finish(
-    folder: str, command: list[str], info: dict[str, object], args: argparse.Namespace, missing: list[str], mpi: bool
-) -> None:
+def _is_for_us(place: meeting.Place, part: parts.Part, seconds: float) -> bool:
+    """Whether what follows the job is for this start of it; then the others have ended, or are not waited for."""
+    if not place.name or not os.path.isdir(place.folder):
+        return True
+    if place.reports:
+        try:
+            lacking = gathering.wait_for_others(place, part, gathering.patience_s(seconds), console.complain)
+        except KeyboardInterrupt:
+            lacking = gathering.others_of(place, part)
+        if not lacking.none:
+            console.complain(f"reporting without the records of {lacking}")
+        return True
+    if gathering.meets_head(place):
+        console.complain(f"recorded; {gathering.head_of(place)} reports ({shown(place.folder)})")
+        return False
+    here = f"{os.uname().nodename}:{place.folder}"
+    console.complain(
+        f"recorded in {here}; to put the job together, copy this folder to the first host, and there: "
+        f"scalana report DIR {os.path.basename(place.folder)}"
+    )
+    return False
+
+
+def _finish(folder: str, command: list[str], args: argparse.Namespace, missing: list[str], mpi: bool) -> None:
     """What follows the job. Whatever goes wrong here is one line for the user: the job itself has ended as it has.
 
     Args:
@@ -100,7 +137,6 @@ def _finish(
         if not os.path.isdir(folder):
             console.complain(f"the run folder {shown(folder)} was removed while the job ran: no report")
             return
-        _write_info(folder, info)
         if reason := _nothing_recorded(folder, command, missing, mpi):
             console.complain(f"nothing was recorded: {reason} (run folder: {shown(folder)})")
         elif args.no_report:
@@ -216,25 +252,28 @@ def _command(args: argparse.Namespace) -> list[str]:
     return command
 
 
-def _create_folder(wanted: str | None) -> str:
+def _take_place(wanted: str | None, part: parts.Part) -> meeting.Place:
     try:
-        return launch.create_run_folder(wanted)
+        return meeting.take_place(wanted, part)
     except FileExistsError as error:
-        raise UsageError(f"{error.filename or error} exists and is not empty: choose another folder with -o") from None
+        raise UsageError(f"{error} exists and is not empty: choose another folder with -o") from None
     except OSError as error:
         raise UsageError(f"cannot create the run folder {wanted or 'here'}: {error.strerror or error}") from None
 
 
-def _write_info(folder: str, info: dict[str, object]) -> None:
-    _or_complain(layout.info_file(folder), lambda _: layout.write_info(folder, info))
+def _write_info(place: meeting.Place, info: dict[str, object]) -> None:
+    _or_complain(layout.info_file(place.folder), lambda _: gathering.say_start(place, info))
 
 
-def _remove_unused(folder: str) -> None:
-    """Remove the folder of a run that never started."""
+def _remove_unused(place: meeting.Place) -> None:
+    """Remove the folder of a run that never started; of several starts, what this one left in it."""
     with contextlib.suppress(OSError):
-        for entry in os.scandir(folder):
+        if place.name:
+            os.unlink(layout.start_file(place.folder, place.name))
+            return
+        for entry in os.scandir(place.folder):
             os.rmdir(entry.path) if entry.is_dir() else os.unlink(entry.path)
-        os.rmdir(folder)
+        os.rmdir(place.folder)
 
 
 def _not_started(program: str, error: OSError) -> int:
