@@ -41,6 +41,36 @@ class Others:
         return " and ".join(part for part in (named, unknown) if part)
 
 
+def reports(place: Place, part: Part, seconds: float, say: Callable[[str], None]) -> bool:
+    """Whether the report is the task of a start that has ended; then the others have ended, or are not waited for.
+
+    Args:
+        place: Where it recorded.
+        part: What it started.
+        seconds: How long that took.
+        say: Writes a line for the user.
+    """
+    if not place.name or not os.path.isdir(place.folder):
+        return True
+    if place.reports:
+        try:
+            lacking = wait_for_others(place, part, patience_s(seconds), say)
+        except KeyboardInterrupt:
+            lacking = others_of(place, part)
+        if not lacking.none:
+            say(f"reporting without the records of {lacking}")
+        return True
+    head = head_of(place)
+    if head:
+        say(f"recorded; {head} reports ({place.folder})")
+    else:
+        say(
+            f"recorded in {os.uname().nodename}:{place.folder}; copy this folder to the host of the first start, and "
+            f"there: scalana report DIR {os.path.basename(place.folder)}"
+        )
+    return False
+
+
 def say_start(place: Place, info: Mapping[str, object]) -> None:
     """Write into the run folder how a start goes; the one that reports does so for the run.
 
@@ -77,12 +107,6 @@ def wait_for_others(place: Place, part: Part, patience_s: float, say: Callable[[
             say(f"waiting for {others}, up to {patience_s:.0f} s (Ctrl-C: report now)")
         time.sleep(min(_LOOK_S, patience_s))
     return others
-
-
-def meets_head(place: Place) -> bool:
-    """Whether the start that reports uses the same folder: what it wrote there can be seen here."""
-    starts = meeting.starts_in(place.folder)
-    return any(bool(start.get("reports")) for name, start in starts.items() if name != place.name)
 
 
 def head_of(place: Place) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import socket
 import time
 from collections.abc import Mapping
@@ -87,7 +86,7 @@ def _place_in(folder: str, part: Part, new: bool) -> Place | None:
         os.makedirs(folder, exist_ok=True)
     others = [name for name in os.listdir(folder) if not name.startswith(os.path.basename(layout.job_file("")))]
     path = os.path.abspath(folder)
-    said = {"job": part.job, "token": secrets.token_hex(16), "host": socket.gethostname(), "unix_s": time.time()}
+    said = {"job": part.job, "token": os.urandom(16).hex(), "host": socket.gethostname(), "unix_s": time.time()}
     job = layout.job_file(folder)
     if not os.path.exists(job) and others:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -112,9 +113,9 @@ def test_the_wait_ends_and_says_for_which_host(tmp_path: Path) -> None:
 
 def test_the_head_is_known_by_what_it_wrote(tmp_path: Path) -> None:
     late = take_place(str(tmp_path / "run"), TWO[1])
-    assert not gathering.meets_head(late)
+    assert gathering.head_of(late) == ""
     head = take_place(str(tmp_path / "run"), TWO[0])
-    assert gathering.meets_head(late) and not gathering.meets_head(head)
+    assert gathering.head_of(late) == socket.gethostname()
     end(late, 3)
     end(head)
     assert json.loads((tmp_path / "run" / "run.json").read_text())["exit_code"] == 0
