@@ -9,11 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
-
-class Flat:
-    """A topic whose keys stand among those of the evidence itself, and not under one of their own."""
-
-    __slots__ = ()
+from scalana.detectors.flat import Flat
+from scalana.detectors.shared_evidence import HostCores, InputBound, Loading, StepLimit, Transfers
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +62,14 @@ class Leaf(CodePlace):
 
     calls: int
     """Lines that call it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative(CodePlace):
+    """What other ranks do instead of what a finding is about, between the same two points."""
+
+    seconds: float
+    """Of another rank, on average."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,65 +195,6 @@ class OverSteps:
     def rises(self) -> bool:
         """Whether it costs more in the end."""
         return self.after_s > self.before_s
-
-
-@dataclass(frozen=True, slots=True)
-class Loading:
-    """Waiting for data from a loader."""
-
-    workers: int | None = None
-    dataset: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class InputBound(Flat):
-    """Waiting for data on all ranks, in a step of the steady state: the median of the ranks."""
-
-    step_s: float
-    data_s: float
-    """Of these, waiting for data."""
-    predicted_workers: list[int]
-    """Workers of each rank's loader that would make a step shorter."""
-    predicted_step_s: list[float]
-    """What a step takes with them."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepLimit(Flat):
-    """What all ranks spend in a step of the steady state on something, and what a step would take otherwise."""
-
-    limit_s: float
-    """The mean of the ranks."""
-    step_s: float | None = None
-    """None where the run has no steps; :attr:`run_s` is known then."""
-    run_s: float | None = None
-    half_step_s: float = 0.0
-    """What a step, or the run, would take if this took half as long on all ranks."""
-    without_step_s: float = 0.0
-    """If it took no time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Transfers(Flat):
-    """What the calls at a place move, in a step of an average rank."""
-
-    transfer_operation: str
-    step_calls: float
-    step_bytes: float
-    bytes_per_s: float
-    """On average."""
-    best_bytes_per_s: float
-    """Of the fastest twentieth."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostCores(Flat):
-    """The host whose cores a job keeps busiest."""
-
-    host_cores: int
-    busy_cores: float
-    """That the job's own processes and threads keep busy, on average."""
-    host_ranks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,6 +468,8 @@ class Evidence:
     """Part of the time at the place that other threads or children of the ranks are active."""
     waits_at: CodePlace | None = None
     """Where ranks wait while a thread or child of theirs works at the place."""
+    instead: Alternative | None = None
+    """What the others do instead."""
     leaf: Leaf | None = None
     callers: list[str] | None = None
     """Call sites that lead to the place, innermost first."""
@@ -530,6 +478,8 @@ class Evidence:
     """Part of the excess that is due to the program, not to turns on shared cores."""
     steady_share: float | None = None
     """Part that ranks are late with on average."""
+    caused_s: list[float] | None = None
+    """Rank-seconds of waiting that each of the ranks causes, where all ranks are named."""
     drifts: bool = False
     """Whether it changes over the run which ranks are late."""
     unsampled: bool = False

@@ -7,69 +7,8 @@ the evidence. Of the claims of a kind the first is made whose keys the evidence 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-OF_WAITING = "of waiting"
-OF_LONGER_WORK = "of extra task time"
-OF_IDLING = "of pipeline idle time"
-OF_DATA = "of waiting for data"
-OF_ALL = "of all ranks"
-OF_LOSS = "more than with ideal scaling"
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What is said of a finding, in one sentence."""
-
-    text: str
-    needs: tuple[str, ...] = ()
-    """Keys of the evidence without which it cannot be said."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of finding."""
-
-    name: str
-    meaning: str
-    """What ``docs/report.md`` says of it, after its name."""
-    rule: str
-    """Short description as a rule (SARIF)."""
-    claims: tuple[Claim, ...]
-    """The first that the evidence allows is made; the last needs nothing. None where the report compares sizes."""
-    compares: bool = False
-    """Whether the claim is what the ranks spend at the place beside the others, where that is known."""
-    spends: bool = True
-    """Whether what the ranks spend at the place is put behind other claims."""
-    advice: str = ""
-    """What to do about any finding of this kind; empty where its evidence decides."""
-    arrival: str = "is late"
-    """What a rank does at the end of the way from the symptom to the cause."""
-    unit: str = OF_WAITING
-    """What the seconds of ``lost_s`` are."""
-    predicts: bool = True
-    """Whether a saving can be predicted at all."""
-    mended: str = "without it"
-    """When the run would be as much shorter as is predicted."""
-    is_on_device: bool = False
-    """Whether it is devices that take longer, rather than the ranks' hosts."""
-    is_shared: bool = False
-    """Whether it is what all ranks spend, rather than what some do more than others."""
-    is_fault: bool = True
-    """Whether something is wrong; else it is known what would be better, and it comes after all faults."""
-
-
-def _of_all(name: str, meaning: str, rule: str, doing: str, mended: str) -> Kind:
-    """A cause that all ranks share: its claim is how much of a step they spend ``doing`` it, or of a run without
-    steps."""
-    spends = "{Ranks} {spends|spend}"
-    claims = (
-        Claim(f"{spends} {{seconds:limit_s}} of an average step of {{seconds:step_s}} {doing}", ("limit_s", "step_s")),
-        Claim(f"{spends} {{seconds:limit_s}} of {{seconds:run_s}} {doing}", ("limit_s", "run_s")),
-        Claim(f"{spends} time {doing}"),
-    )
-    return Kind(name, meaning, rule, claims, unit=OF_ALL, mended=mended, spends=False, is_shared=True)
-
+from scalana.detectors.kind import OF_DATA, OF_IDLING, OF_LONGER_WORK, OF_LOSS, Claim, Kind
+from scalana.detectors.shared_kinds import SHARED
 
 KINDS = (
     Kind(
@@ -103,64 +42,7 @@ KINDS = (
         mended="with more DataLoader workers",
         spends=False,
     ),
-    _of_all(
-        "collection-bound",
-        "all ranks collect garbage in their steps",
-        "All ranks collect garbage in every step.",
-        "collecting garbage",
-        "without it",
-    ),
-    _of_all(
-        "write-bound",
-        "all ranks write checkpoints, logs or other files in their steps, and wait for that",
-        "All ranks write to disk in their steps.",
-        "writing to disk",
-        "without waiting for it",
-    ),
-    _of_all(
-        "lock-bound",
-        "all ranks wait for locks, of their own threads or of files",
-        "All ranks wait for locks in their steps.",
-        "waiting for a lock",
-        "without it",
-    ),
-    _of_all(
-        "pickle-bound",
-        "all ranks serialise objects in their steps",
-        "All ranks serialise objects in their steps.",
-        "serialising objects",
-        "without it",
-    ),
-    _of_all(
-        "program-bound",
-        "all ranks start other programs in their steps, and wait for them",
-        "All ranks wait for programs that they start.",
-        "waiting for programs that they start",
-        "without it",
-    ),
-    _of_all(
-        "read-bound",
-        "all ranks wait for input from files, pipes or sockets in their steps",
-        "All ranks wait for input in their steps.",
-        "waiting for input",
-        "without it",
-    ),
-    _of_all(
-        "communication-bound",
-        "the transfers of all ranks take a large part of a step, though no rank is late; `saving_s` is for an ideal "
-        "network",
-        "Communication takes a large part of every step.",
-        "in communication, without waiting for each other",
-        "on an ideal network",
-    ),
-    _of_all(
-        "core-bound",
-        "the processes and threads of the job keep all cores of a host busy, and wait for their turns; `saving_s` is "
-        "for a core for each",
-        "The job keeps all cores of a host busy.",
-        "ready to run, but waiting for a core",
-        "with a core for each",
-    ),
+    *SHARED,
     Kind(
         "slow-worker",
         "a rank of a task pool takes longer per task than the others; `lost_s` is that extra time",

@@ -185,8 +185,11 @@ ROOMS = {
     ),
     "detectors": (
         ("thresholds",),
-        ("evidence", "section_name", "source_calls"),
-        ("finding", "kinds", "account"),
+        ("flat", "section_name", "source_calls", "kind"),
+        ("shared_evidence",),
+        ("evidence",),
+        ("finding", "shared_kinds", "account"),
+        ("kinds",),
         ("delays",),
         ("rollup",),
         ("whatif", "when"),

@@ -6,16 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from scalana.detectors.evidence import Transfers
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import ADVICE
 from scalana.detectors.limits.causal_profile import CausalProfile, PlaceProfile
 from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_even, is_worth, step_limit
-from scalana.detectors.noise.contention import BYTES_PER_S, LATENCY_S, CoreContention
+from scalana.detectors.noise.contention import CoreContention
 from scalana.detectors.reconcile import Extent
-from scalana.detectors.thresholds.shares import MAJORITY
+from scalana.detectors.shared_evidence import Transfers
 from scalana.graphs.arrays.types import BoolArray, FloatArray
-from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE
 
 KIND = "communication-bound"
@@ -23,30 +21,38 @@ KIND = "communication-bound"
 
 def communication(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """At most one cause: the transfers of a step, at the call that takes most of them; none where an ideal network
-    saves too little, or where it is cores that calls wait for."""
+    saves too little."""
     calls = [place for place in profile.places if place.is_transfer]
-    if facts.timeline.ranks < 2 or not calls or not is_worth(_half(profile), profile):
+    if facts.timeline.ranks < 2 or not calls:
         return []
-    if CoreContention.of(facts.timeline).oversubscribed and _by_cores(calls, facts):
+    part = _of_the_network(calls, facts)
+    saved_s = part * (profile.step_s - profile.ideal_network_s)
+    half_s = profile.step_s - saved_s / 2  # a replay has nothing but transfers to take out: in between
+    if not is_worth(half_s, profile):
         return []
     most = max(calls, key=lambda place: float(place.path_s.sum()))
     finding = finding_of_place(KIND, most, profile, facts)
-    transfer_s = sum(place.mean_s for place in calls)
+    transfer_s = part * sum(place.mean_s for place in calls)
     evidence = replace(
         finding.evidence,
-        step_limit=step_limit(transfer_s, _half(profile), profile.ideal_network_s, profile),
+        step_limit=step_limit(transfer_s, half_s, profile.step_s - saved_s, profile),
         transfers=_transfers(most, profile, facts),
     )
-    saving_s = (profile.step_s - profile.ideal_network_s) * profile.steps
     lost_s = transfer_s * profile.steps * facts.timeline.ranks
-    whole = replace(finding, evidence=evidence, saving_s=saving_s, lost_s=lost_s, advice=ADVICE[KIND])
+    whole = replace(finding, evidence=evidence, saving_s=saved_s * profile.steps, lost_s=lost_s, advice=ADVICE[KIND])
     vertices = np.unique(facts.timeline.calls.vertex[_here(most, facts)])
     return [SharedCause(whole, Extent(tuple(finding.ranks), np.zeros(0, np.int64), vertices), is_even(most))]
 
 
-def _half(profile: CausalProfile) -> float:
-    """A step if transfers take half as long: in between, as a replay has no more than these to take out."""
-    return (profile.step_s + profile.ideal_network_s) / 2
+def _of_the_network(places: list[PlaceProfile], facts: Facts) -> float:
+    """Which part of the transfers is the network's. Where ranks share cores, what moves data waits for turns as well:
+    then as much as if all calls of a place went like its fastest quarter."""
+    if not CoreContention.of(facts.timeline).oversubscribed:
+        return 1.0
+    transfer_s = _transfer_s(facts)
+    taken = [transfer_s[_here(place, facts)] for place in places]
+    fast_s = sum(len(seconds) * float(np.quantile(seconds, 0.25)) for seconds in taken)
+    return fast_s / max(sum(float(seconds.sum()) for seconds in taken), 1e-300)
 
 
 def _here(place: PlaceProfile, facts: Facts) -> BoolArray:
@@ -84,17 +90,3 @@ def _transfer_s(facts: Facts) -> FloatArray:
     """Seconds of every call without waiting for others ``[calls]``."""
     calls = facts.timeline.calls
     return np.asarray(np.maximum(calls.exit_s - calls.enter_s - facts.waits.wait_s, 0.0))
-
-
-def _by_cores(places: list[PlaceProfile], facts: Facts) -> bool:
-    """Whether calls take so much longer than any network that it is cores, which ranks share, that they wait for."""
-    here = np.zeros(len(facts.timeline.calls), np.bool_)
-    for place in places:
-        here |= _here(place, facts)
-    taken_s = float(_transfer_s(facts)[here].sum())
-    return _at_most_s(facts.timeline, here) < MAJORITY * taken_s
-
-
-def _at_most_s(timeline: Timeline, here: BoolArray) -> float:
-    """What some calls take at most on a network if every rank has a core."""
-    return float((LATENCY_S + timeline.calls.nbytes[here] / BYTES_PER_S).sum())

@@ -1,0 +1,66 @@
+"""What speaks for causes that all ranks share: how much of a step, and what it would be otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scalana.detectors.flat import Flat
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """Waiting for data from a loader."""
+
+    workers: int | None = None
+    dataset: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputBound(Flat):
+    """Waiting for data on all ranks, in a step of the steady state: the median of the ranks."""
+
+    step_s: float
+    data_s: float
+    """Of these, waiting for data."""
+    predicted_workers: list[int]
+    """Workers of each rank's loader that would make a step shorter."""
+    predicted_step_s: list[float]
+    """What a step takes with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepLimit(Flat):
+    """What all ranks spend in a step of the steady state on something, and what a step would take otherwise."""
+
+    limit_s: float
+    """The mean of the ranks."""
+    step_s: float | None = None
+    """None where the run has no steps; :attr:`run_s` is known then."""
+    run_s: float | None = None
+    half_step_s: float = 0.0
+    """What a step, or the run, would take if this took half as long on all ranks."""
+    without_step_s: float = 0.0
+    """If it took no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers(Flat):
+    """What the calls at a place move, in a step of an average rank."""
+
+    transfer_operation: str
+    step_calls: float
+    step_bytes: float
+    bytes_per_s: float
+    """On average."""
+    best_bytes_per_s: float
+    """Of the fastest twentieth."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostCores(Flat):
+    """The host whose cores a job keeps busiest."""
+
+    host_cores: int
+    busy_cores: float
+    """That the job's own processes and threads keep busy, on average."""
+    host_ranks: int
