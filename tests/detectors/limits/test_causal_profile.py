@@ -1,4 +1,4 @@
-"""The critical path, and what a step would take if a place were faster: against the program run again, really faster."""
+"""The critical path, and what faster places would bring: against the program run again, really faster."""
 
 from __future__ import annotations
 
