@@ -197,7 +197,7 @@ ROOMS = {
         ("registry", "compile_ahead"),
         ("run",),
     ),
-    "graphs/readers": (("processes",), ("folder",), ("columns",)),
+    "graphs/readers": (("processes", "portable"), ("folder",), ("columns",)),
     "detectors/pipeline": (("model",), ("measured",), ("recognised",), ("diagnosis",), ("plans",), ("detector",)),
     "frontend/cpp": (
         ("names", "unit", "cache"),
