@@ -1,5 +1,5 @@
-"""Sentences of the analysis that users read stand in ``kinds``, in ``advice`` of a room, and in the report: one place to
-look for words, and code that decides has none."""
+"""Sentences of the analysis that users read stand in ``kinds``, in ``advice`` of a room, and in the report: one place
+to look for words. Code that decides has none."""
 
 from __future__ import annotations
 
