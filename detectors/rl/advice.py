@@ -22,12 +22,12 @@ CHANGES = {
 }
 """What is changed in a prediction, by its key."""
 
-AT_OWN_LINE = "{name}, in {told} of {steps} steps: this line, which the others hardly run"
-TOO_FEW = "{ranks} processes, in {told} of {steps} steps: generation does not keep up"
+AT_OWN_LINE = "{name}, in {waited} of {steps} steps: this line, which the others hardly run"
+TOO_FEW = "{ranks} processes, in {waited} of {steps} steps: generation does not keep up"
 IN_ONE_STEP = "{name}, in one step of {steps}"
 ONLY_STEP = "one step was recorded"
-IN_TURNS = "a different process in each step, in {told} of {steps} steps: the data, not a machine"
-AGAIN = "{who}, in {told} of {steps} steps: {reason}"
+IN_TURNS = "a different process in each step, in {waited} of {steps} steps: the data, not a machine"
+AGAIN = "{who}, in {waited} of {steps} steps: {reason}"
 EACH_TIME, SOME_TIMES = "{name} each time", "{name} {most} times"
 """How often it is the same process, and what that speaks for."""
 ITS_INPUT = "the input that it always gets: it is not slower at the same work"

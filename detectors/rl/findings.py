@@ -222,7 +222,7 @@ def _loop_wait(known: Known, number: int, doing: Doing, ranks: list[int]) -> Loo
 
 def _at_its_line(wait: LoopWait, name: str) -> str:
     """What speaks for it that a process is at a line where others hardly ever are."""
-    return advice.AT_OWN_LINE.format(name=name, told=wait.in_steps, steps=wait.of_steps)
+    return advice.AT_OWN_LINE.format(name=name, waited=wait.in_steps, steps=wait.of_steps)
 
 
 def _of_others(amount: FloatArray, who: IntArray, alike: IntArray) -> FloatArray:
@@ -253,16 +253,16 @@ def _recurrence(cause: Cause, ranks: int, most: int, rank: int, told: int, known
     """Whether it is always the same process, and what that speaks for."""
     steps, name = known.loop.steps, known.ppg.run.names.one(rank)
     if cause.own and ranks > 1:
-        return advice.TOO_FEW.format(ranks=ranks, told=told, steps=steps)
+        return advice.TOO_FEW.format(ranks=ranks, waited=told, steps=steps)
     if told == 1:
         return advice.IN_ONE_STEP.format(name=name, steps=steps) if steps > 1 else advice.ONLY_STEP
     if most < MOST_STEPS * told:
-        return advice.IN_TURNS.format(told=told, steps=steps)
+        return advice.IN_TURNS.format(waited=told, steps=steps)
     reason = cause.always
     if cause.doing == Doing.GENERATION and known.decoding is not None and not known.speeds.slow[rank]:
         reason = advice.ITS_INPUT
     who = (advice.EACH_TIME if most == told else advice.SOME_TIMES).format(name=name, most=most)
-    return advice.AGAIN.format(who=who, told=told, steps=steps, reason=reason)
+    return advice.AGAIN.format(who=who, waited=told, steps=steps, reason=reason)
 
 
 def _with_trajectories(wait: LoopWait, known: Known, steps: list[int], waited: FloatArray) -> LoopWait:
