@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from scalana.detectors.facts import Outside
     from scalana.detectors.finding import Finding
     from scalana.detectors.pipeline.plans.proposal import Proposal
-    from scalana.frontend.cpp.binary.symbols import NativeFrame
     from scalana.graphs.ppg import PPG
-    from scalana.graphs.readers.folder.moved import Moved
     from scalana.graphs.readers.folder.run_folder import RunFolder
-    from scalana.kept_frames import KeptFrames
 
 Source = str | os.PathLike[str] | Mapping[str, str] | None
 """Where the sources of a run are; see :func:`analyze`."""
@@ -161,7 +158,7 @@ def analyze(
     from scalana.detectors.compile_ahead import compiling_ahead
     from scalana.frontend.build import structure_of_run
     from scalana.graphs.ppg import build_ppg, read_here
-    from scalana.kept_frames import KeptFrames
+    from scalana.kept_frames import KeptFrames, symbols
     from scalana.runtime.record.format import RecordError
 
     changed: list[str] = []
@@ -259,34 +256,3 @@ def connected(scheduler: str | Cluster | None) -> Iterator[Cluster | None]:
 
     with Cluster(scheduler) as cluster:
         yield cluster
-
-
-def symbols(
-    changed: list[str], kept: KeptFrames, moved: Moved, path: str, build_id: str, offsets: Collection[int]
-) -> Mapping[int, Sequence[NativeFrame]]:
-    """Functions and lines at offsets of a program or library.
-
-    Where the file is gone, or another one by now, those that were kept in the run folder; without any it is added to
-    ``changed``, if it is not the system's, MPI's or ours.
-    """
-    from scalana.frontend.cpp.binary import debug_files
-    from scalana.frontend.cpp.binary.elf import BinaryError
-    from scalana.frontend.cpp.binary.frames import frames_at
-    from scalana.graphs.readers.folder.native_frames import is_foreign
-
-    here = moved.path(path)
-    same = debug_files.build_id(here) == build_id if build_id else os.path.isfile(here)
-    found: Mapping[int, Sequence[NativeFrame]] = {}
-    if same:
-        try:
-            # Of the system's libraries, MPI's and ours nothing but names is used: their debug information is large.
-            found = frames_at(here, offsets, debug=not is_foreign(path))
-        except BinaryError:
-            same = False
-    if same:
-        kept.learn((path, build_id), found)
-    else:
-        found = kept.frames((path, build_id), offsets)
-        if not found and build_id and path.startswith("/") and not is_foreign(path):  # not the kernel's own ([vdso])
-            changed.append(path)
-    return {offset: [replace(one, file=moved.path(one.file)) for one in frames] for offset, frames in found.items()}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Any
 
 from scalana.runtime.record import layout
 
 if TYPE_CHECKING:
     from scalana.frontend.cpp.binary.symbols import NativeFrame
+    from scalana.graphs.readers.folder.moved_sources import Moved
 
 Module = tuple[str, str]
 """Path and build id."""
@@ -67,14 +68,44 @@ class KeptFrames:
         self._is_new = False
 
 
+def symbols(
+    changed: list[str], kept: KeptFrames, moved: Moved, path: str, build_id: str, offsets: Collection[int]
+) -> Mapping[int, Sequence[NativeFrame]]:
+    """Functions and lines at offsets of a program or library.
+
+    Where the file is gone, or another one by now, those that were kept in the run folder; without any it is added to
+    ``changed``, if it is not the system's, MPI's or ours.
+    """
+    from scalana.frontend.cpp.binary import debug_files
+    from scalana.frontend.cpp.binary.elf import BinaryError
+    from scalana.frontend.cpp.binary.frames import frames_at
+    from scalana.graphs.readers.folder.native_frames import is_foreign
+
+    here = moved.path(path)
+    same = debug_files.build_id(here) == build_id if build_id else os.path.isfile(here)
+    found: Mapping[int, Sequence[NativeFrame]] = {}
+    if same:
+        try:
+            # Of the system's libraries, MPI's and ours nothing but names is used: their debug information is large.
+            found = frames_at(here, offsets, debug=not is_foreign(path))
+        except BinaryError:
+            same = False
+    if same:
+        kept.learn((path, build_id), found)
+    else:
+        found = kept.frames((path, build_id), offsets)
+        if not found and build_id and path.startswith("/") and not is_foreign(path):  # not the kernel's own ([vdso])
+            changed.append(path)
+    return {offset: [replace(one, file=moved.path(one.file)) for one in frames] for offset, frames in found.items()}
+
+
 def keep(folder: str | os.PathLike[str]) -> None:
     """Look up all native code of a run, and keep what is found: for a run that is analysed elsewhere.
 
     Raises:
         RecordError: none of its records can be read.
     """
-    from scalana.api import symbols
-    from scalana.graphs.readers.folder.moved import NOT_MOVED
+    from scalana.graphs.readers.folder.moved_sources import NOT_MOVED
     from scalana.graphs.readers.folder.native_frames import native_offsets, source_frames
     from scalana.graphs.readers.folder.run_folder import RunFolder
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from scalana.api import symbols
 from scalana.frontend.cpp.binary.debug_files import build_id
-from scalana.graphs.readers.folder.moved import NOT_MOVED, Moved
-from scalana.kept_frames import KeptFrames
+from scalana.graphs.readers.folder.moved_sources import NOT_MOVED, Moved
+from scalana.kept_frames import KeptFrames, symbols
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from scalana.graphs.readers.folder.awaits import place_rests
-from scalana.graphs.readers.folder.moved import NOT_MOVED, Moved
+from scalana.graphs.readers.folder.moved_sources import NOT_MOVED, Moved
 from scalana.runtime.record.format import Decoder, ProcessRecord, Shared, compiled_decoder
 
 

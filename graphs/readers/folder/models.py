@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from scalana.graphs.readers.folder.moved import Moved
+from scalana.graphs.readers.folder.moved_sources import Moved
 from scalana.graphs.readers.folder.operators import OperatorCounts, read_operators
 from scalana.graphs.structure.psg import Place
 from scalana.runtime.record import layout

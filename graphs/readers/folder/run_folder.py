@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from scalana.graphs.readers.folder.decoding import read_record
-from scalana.graphs.readers.folder.moved import NOT_MOVED, Moved
+from scalana.graphs.readers.folder.moved_sources import NOT_MOVED, Moved
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord, RecordError, Shared
 
