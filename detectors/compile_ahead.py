@@ -8,11 +8,11 @@ there. What it compiles is for the types of :data:`LATE`; with others, a loop is
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -23,7 +23,7 @@ from scalana.detectors.whatif import replay
 from scalana.graphs.arrays import hashing, segments
 
 _i4, _i8, _f8 = numba.int32[::1], numba.int64[::1], numba.float64[::1]
-_columns = numba.float64[:, ::1]
+_columns, _i8_2d = numba.float64[:, ::1], numba.int64[:, ::1]
 _calls, _pairs, _meetings = (numba.from_dtype(kind)[::1] for kind in (replay.CALL, replay.PAIR, replay.MEETING))
 _flags = numba.boolean[::1]
 _int, _float = numba.int64, numba.float64
@@ -56,7 +56,7 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
             _of(splitting.RunColumns, _i8, _i4, _flags),
             _of(splitting.SumColumns, _i8, _i4, _f8),
             _of(splitting.GroupColumns, _i8, _i8, _i8, _i8, _i8, _f8),
-            _of(splitting.SameWork, _i8, _int),
+            _of(splitting.SameWork, _i8_2d, _int),
             _of(splitting.Rules, _int, _int, _int, _float, _float),
         ),
     ),
@@ -100,13 +100,11 @@ def compile_late() -> None:
 
 
 def is_compiled(kernel: Any) -> bool:
-    """Whether there is machine code of a loop, for whatever types, that is not older than its source."""
-    code = kernel.py_func.__code__
+    """Whether numba keeps machine code of a loop, for whatever types, that it would load: made of the source as it is
+    now, by this version of numba. A file's time says less, as a checkout renews it."""
     try:
-        source_s = os.stat(code.co_filename).st_mtime
-        found = Path(kernel.stats.cache_path).glob(f"*.{code.co_name}-{code.co_firstlineno}.py*.nbi")
-        return any(path.stat().st_mtime >= source_s for path in found)
-    except OSError:
+        return bool(kernel._cache._cache_file._load_index())
+    except (AttributeError, OSError, EOFError, ValueError, pickle.UnpicklingError):  # nothing kept, or unreadable
         return False
 
 

@@ -10,31 +10,24 @@ import numpy as np
 from scalana.graphs.dependences.unmatched import OpenCall
 from scalana.graphs.host_cores import HostCores, core_numbers
 from scalana.graphs.readers.columns.gather import Communicator, Gathered
+from scalana.graphs.readers.folder.going_on import records_going_on
 from scalana.graphs.readers.processes.launches import process_of
 from scalana.graphs.readers.processes.main_thread import is_called
 from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.graphs.readers.processes.rank_selection import RankRecords
 from scalana.graphs.readers.processes.worlds import World
 from scalana.graphs.samples.last_places import LastPlace
+from scalana.graphs.samples.unseen import Unseen
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME
 
 if TYPE_CHECKING:
-    from scalana.graphs.readers.columns.call_tree import CallTree
     from scalana.graphs.readers.folder.run_folder import RunFolder
     from scalana.runtime.record.format import ProcessRecord
 
 _OF_MESSAGES, _OF_SERVED = ([BY_NAME[name].code for name in names] for names in (("put", "get"), ("take", "reply")))
 _SHOWN = 3
 """Files that could not be read that are named one by one."""
-
-_OWN_WAYS = {
-    "/horovod/": "Horovod",
-    "/ray/util/collective/": "Ray's collectives",
-    "/device_communicators/pynccl": "NCCL of its own (pynccl)",
-    "/deep_ep/": "DeepEP",
-}
-"""Parts of the file names of libraries that communicate beside what recorders see, with their names."""
 
 
 @dataclass(slots=True)
@@ -47,6 +40,8 @@ class RunInfo:
     seconds: float = 0.0
     """Wall-clock time of the job; where nobody measured that, or it had several launches, of the record."""
     exit_code: int | None = None
+    going_on: bool = False
+    """Whether the job still runs: all of this is about what it has recorded so far."""
     rate_hz: float = 0.0
     """Samples a second and thread."""
     start_unix_s: float | None = None
@@ -77,6 +72,8 @@ class RunInfo:
     """Processes that started the others."""
     notes: list[str] = field(default_factory=list)
     """What the recorders could not record, as they say."""
+    unseen: list[Unseen] = field(default_factory=list)
+    """Libraries by which its processes communicate without a record."""
     warnings: list[str] = field(default_factory=list)
     """What a reader of the results should know."""
 
@@ -94,12 +91,14 @@ def describe_run(
         cores[rank] = core_numbers(record.meta)
     ended, called = _ended_by_others(data.records), any(map(is_called, own))
     idle = _idle_at_the_end(timeline) if called else set()
+    running = {id(record) for record in records_going_on(info, data.records)}
     span = float(np.max(timeline.locations.end_s, initial=0.0) - np.min(timeline.locations.start_s, initial=0.0))
     run = RunInfo(
         command=[str(word) for word in info.get("command") or []],
         cwd=str(info.get("cwd") or (own[0].meta.get("cwd", "") if own else "")),
         seconds=float((not chosen.several and info.get("seconds")) or span),
         exit_code=info.get("exit_code"),
+        going_on=bool(running),
         rate_hz=rate_hz(folder, data),
         start_unix_s=info.get("start_unix_s"),
         ranks=ranks,
@@ -107,7 +106,7 @@ def describe_run(
         killed_ranks=[
             rank
             for rank, record in zip(rank_of, own, strict=True)
-            if not (record.ended or _stopped(record) or process_of(record) in ended)
+            if not (record.ended or id(record) in running or _stopped(record) or process_of(record) in ended)
             # A framework starts and ends processes as it likes.
             and not (is_called(record) and rank in idle)
         ],
@@ -119,7 +118,7 @@ def describe_run(
         open_calls=open_calls,
         thinned_ranks=sorted(set(data.rank[data.is_own & data.thinned].tolist())),
         launchers=chosen.launchers,
-        notes=_notes(folder, data, chosen.names),
+        notes=_notes(folder, data, chosen.names, running),
         warnings=[*_unreadable(folder.troubles), *chosen.warnings],
     )
     run.warnings += _warnings(run, data, timeline)
@@ -160,41 +159,16 @@ def _stopped(record: ProcessRecord) -> bool:
     return any(note.startswith("recording stopped") for note in record.notes)
 
 
-def _notes(folder: RunFolder, data: Gathered, names: ProcessNames) -> list[str]:
-    """What the recorders noted, with the ranks that did, each note once."""
+def _notes(folder: RunFolder, data: Gathered, names: ProcessNames, running: set[int]) -> list[str]:
+    """What the recorders noted, with the ranks that did, each note once. A record that is ``running`` (:func:`id`) may
+    be read in the midst of a block."""
     told: dict[str, list[int]] = {}
     for record, rank in zip(data.records, data.rank.tolist(), strict=True):
-        for note in (*record.notes, *record.troubles):
+        torn = record.troubles[-1:] if id(record) in running else []
+        for note in (*record.notes, *(trouble for trouble in record.troubles if trouble not in torn)):
             told.setdefault(note, []).append(rank)
     notes = [f"{names.listed(ranks)}: {note}" for note, ranks in told.items()]
-    return [*notes, *folder.notes(), *_unseen(data)]
-
-
-def _unseen(data: Gathered) -> list[str]:
-    """Libraries that communicate by ways of their own, in which samples were taken, other than when imported."""
-    tree = data.tree
-    name_of = {
-        number: name
-        for number, (_, file) in enumerate(tree.codes)
-        for folder, name in _OWN_WAYS.items()
-        if folder in file.replace("\\", "/")
-    }
-    imports = {number for number, (_, file) in enumerate(tree.codes) if file.startswith("<frozen importlib")}
-    used = {
-        name_of[int(tree.code[path])]
-        for path in np.flatnonzero(np.isin(tree.code, list(name_of))).tolist()
-        if not _lies_in(tree, path, imports)
-    }
-    return [
-        f"communication by {name} is not recorded, nor is waiting for it" for name in _OWN_WAYS.values() if name in used
-    ]
-
-
-def _lies_in(tree: CallTree, path: int, codes: set[int]) -> bool:
-    """Whether one of some codes is on a call path."""
-    while path > 0 and int(tree.code[path]) not in codes:
-        path = int(tree.parent[path])
-    return path > 0
+    return [*notes, *folder.notes()]
 
 
 def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:

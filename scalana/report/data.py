@@ -29,6 +29,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
             "seconds": plain(run.seconds),
             "rate_hz": plain(run.rate_hz) or None,
             "exit_code": plain(run.exit_code),
+            **({"going_on": True} if run.going_on else {}),
             "warnings": warnings(analysis),
         },
         "time": entry(analysis.time),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scalana.detectors.thresholds.shares import SLIGHT
 from scalana.detectors.when.steady import STEADY
 from scalana.report import names
 from scalana.report.document.sections import texts
@@ -16,7 +17,16 @@ if TYPE_CHECKING:
 
 def lines(analysis: Analysis) -> tuple[str, ...]:
     """The run as a whole, and its steps."""
-    return texts(" · ".join(_facts(analysis)), steps.in_words(analysis))
+    return texts(_so_far(analysis), " · ".join(_facts(analysis)), steps.in_words(analysis))
+
+
+def _so_far(analysis: Analysis) -> str:
+    """That a run goes on, and how far it has come."""
+    if not analysis.ppg.run.going_on:
+        return ""
+    found = analysis.steps
+    until = f"until step {found.number[-1]}" if found is not None and len(found) else "until now"
+    return f"the run is still going on; this is what it has recorded {until}"
 
 
 def _facts(analysis: Analysis) -> list[str]:
@@ -46,7 +56,12 @@ def nothing(analysis: Analysis) -> tuple[str, str]:
         return "", ""
     run = analysis.ppg.run
     first = "Nothing stands out: "
-    if run.ranks == 1:
+    unseen = [way for way in run.unseen if way.seconds >= SLIGHT * time.total_s]
+    if unseen:
+        first = "Waiting is unknown: "
+        where = " and ".join(f"{names.seconds(way.seconds)} in {way.name}" for way in unseen)
+        text = f"the processes spend {where}, which is not recorded."
+    elif run.ranks == 1:
         text = "the job has one rank, which waits for no other."
     elif not len(analysis.ppg.timeline.calls):
         first, text = "Waiting is unknown: ", "no communication between the ranks was recorded."
