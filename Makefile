@@ -60,7 +60,7 @@ install: $(INSTALLED)
 # The package is installed in place (an editable install builds the C extension beside its sources).
 $(INSTALLED): pyproject.toml constraints.txt $(wildcard setup.py) $(C_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,test,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report,torch,test,dev]'
 	@touch $@
 
 # Tests run against the folders in SCALANA_TEST_MPI; where it is not set, against the MPIs that are installed here. One

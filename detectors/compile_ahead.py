@@ -8,11 +8,11 @@ there. What it compiles is for the types of :data:`LATE`; with others, a loop is
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -100,13 +100,11 @@ def compile_late() -> None:
 
 
 def is_compiled(kernel: Any) -> bool:
-    """Whether there is machine code of a loop, for whatever types, that is not older than its source."""
-    code = kernel.py_func.__code__
+    """Whether numba keeps machine code of a loop, for whatever types, that it would load: made of the source as it is
+    now, by this version of numba. A file's time says less, as a checkout renews it."""
     try:
-        source_s = os.stat(code.co_filename).st_mtime
-        found = Path(kernel.stats.cache_path).glob(f"*.{code.co_name}-{code.co_firstlineno}.py*.nbi")
-        return any(path.stat().st_mtime >= source_s for path in found)
-    except OSError:
+        return bool(kernel._cache._cache_file._load_index())
+    except (AttributeError, OSError, EOFError, ValueError, pickle.UnpicklingError):  # nothing kept, or unreadable
         return False
 
 

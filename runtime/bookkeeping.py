@@ -36,7 +36,7 @@ def is_bookkeeping(command: Sequence[str]) -> bool:
     return any(part in word for word in _words(command) for part in PARTS)
 
 
-def is_ray_worker(command: Sequence[str]) -> bool:
+def is_task_worker(command: Sequence[str]) -> bool:
     """Whether it is that of a process that Ray starts for tasks and actors."""
     return any(WORKER in word for word in _words(command))
 

@@ -127,7 +127,7 @@ def _who_am_i() -> None:
     parent = os.environ.get(session.PARENT_VARIABLE, "")
     # Only a descendant can have inherited the variable, except that a rank may replace itself by exec.
     inherited = bool(parent) and not parent.startswith(f"{os.getpid()}:")
-    if bookkeeping.is_ray_worker(sys.orig_argv):
+    if bookkeeping.is_task_worker(sys.orig_argv):
         session.process_role = "spare"
     elif inherited:
         session.process_role = "child"

@@ -30,6 +30,8 @@ INDUCTOR = "inductor"
 """What kernels of compiled graphs are made of."""
 SOURCES, FRAMES = "cpp", "frames"
 """What was read: translation units of C++, and frames at addresses of binaries."""
+REPORT = "report"
+"""The environment of the analysis, where ``scalana setup-report`` made one."""
 WANTED, FAILED = ".wanted", ".failed"
 """Behind the name of a file: a note that asks for it, and one that says why it could not be made."""
 

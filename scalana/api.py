@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from scalana import analysis_home
 from scalana.errors import RunDataError
 
 if TYPE_CHECKING:
@@ -137,7 +138,9 @@ def analyze(
     Raises:
         RunDataError: the folder is no run, its records cannot be read, or it has no such launch or steps.
         ClusterError: the scheduler or its workers cannot be used.
+        AnalysisMissing: this Python lacks packages that the analysis needs.
     """
+    analysis_home.require()
     path = os.fspath(run)
     if not os.path.isdir(path):
         reason = "not a folder" if os.path.exists(path) else "no such folder"

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from scalana import console
-from scalana.commands import COMMANDS, CommandError, command
+from scalana.commands import COMMANDS, WITHOUT_ANALYSIS, CommandError, command
 from scalana.version import __version__
 
 _DESCRIPTION = """\
@@ -73,8 +73,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser().print_help(sys.stderr)
         return 2
     args = parse(arguments)
+    code: int | None
     try:
-        code: int = args.entry(args)
+        code = _elsewhere(args.command_name, arguments)
+        if code is None:
+            code = args.entry(args)
         sys.stdout.flush()
         return code
     except CommandError as error:
@@ -87,3 +90,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read our output went away (`scalana report DIR | head`). Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _elsewhere(name: str, arguments: Sequence[str]) -> int | None:
+    """Have an environment with the analysis do it, where this one has none; None if it is to be done here.
+
+    Raises:
+        CommandError: there is no such environment.
+    """
+    if name in WITHOUT_ANALYSIS:
+        return None
+    from scalana import analysis_home
+
+    if not analysis_home.missing():
+        return None
+    python = analysis_home.elsewhere(None, os.environ)
+    return None if python is None else analysis_home.run_there(python, arguments)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scalana import analysis_home
 from scalana.api import analyze, connected
 from scalana.errors import RunDataError
 
@@ -91,7 +92,9 @@ def scaling(
     Raises:
         RunDataError: a folder cannot be used or is given twice, or all runs are of one size.
         ClusterError: the scheduler or its workers cannot be used.
+        AnalysisMissing: this Python lacks packages that the analysis needs.
     """
+    analysis_home.require()
     from scalana.detectors.runs.costs import run_costs
     from scalana.detectors.runs.scaling import ScalingError, detect
 
@@ -131,7 +134,9 @@ def diff(
     Raises:
         RunDataError: a folder cannot be used.
         ClusterError: the scheduler or its workers cannot be used.
+        AnalysisMissing: this Python lacks packages that the analysis needs.
     """
+    analysis_home.require()
     from scalana.detectors.runs.costs import run_costs
     from scalana.detectors.runs.diff import compare
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from scalana.errors import CommandError
 
@@ -110,3 +110,20 @@ def complain(message: str) -> None:
         write(f"scalana: {message}\n", sys.stderr)
     except (OSError, ValueError):
         pass
+
+
+def or_complain(path: str, write: Callable[[str], None]) -> None:
+    """Write a file of the run folder; where that fails (a full disk), say so, and go on."""
+    try:
+        write(path)
+    except OSError as error:
+        complain(f"cannot write {shown(path)}: {error.strerror or error}")
+
+
+def shown(path: str) -> str:
+    """``path`` as the user would type it: relative where that is shorter."""
+    try:
+        relative = os.path.relpath(path)
+    except (OSError, ValueError):  # no working directory any more, or another drive
+        return path
+    return relative if len(relative) < len(path) else path

@@ -27,3 +27,7 @@ class RunDataError(ValueError):
 
 class ClusterError(ValueError):
     """A Dask cluster cannot be used; the message names the option and says why."""
+
+
+class AnalysisMissing(CommandError, ImportError):
+    """This Python lacks packages that the analysis needs; the message says what to install."""

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from scalana.detectors.pipeline.plans.profile import LayerProfile
     from scalana.detectors.pipeline.plans.proposal import Proposal
 
-SUFFIXES = {"torchtitan": "toml", "Megatron": "args", "DeepSpeed": "py"}
-"""Of the files with settings of engines."""
-
 
 def read_profile(
     source: str, ranks: int | None = None, microbatches: int | None = None, pipeline: int = 1
@@ -185,6 +182,8 @@ def read_written(path: str, engine: str = "torch") -> Written:
 
 def settings_beside(path: str, engine: str) -> Path:
     """The file with an engine's settings of a plan, given by its folder or its `plan.json`."""
+    from scalana.detectors.pipeline.plans.means import SUFFIXES
+
     name = next(name for name in SUFFIXES if name.lower() == engine)
     return (Path(path) if os.path.isdir(path) else Path(path).parent) / settings_file(name)
 
@@ -199,6 +198,8 @@ def file_of_module(name: str) -> str:
 
 def settings_file(engine: str) -> str:
     """The name of the file with an engine's settings: `megatron.args`."""
+    from scalana.detectors.pipeline.plans.means import SUFFIXES
+
     return f"{engine.lower()}.{SUFFIXES[engine]}"
 
 

@@ -19,7 +19,7 @@ from scalana.detectors.pipeline.measured.on_devices import hosts_only, with_devi
 from scalana.detectors.pipeline.measured.recorded import FORWARDS, Recorded, read_pipeline
 from scalana.detectors.pipeline.measured.replayable import ActionRows
 from scalana.detectors.pipeline.model.actions import Kind, OrderError
-from scalana.detectors.pipeline.model.lowering import ENGINES, Engine, torch_engine
+from scalana.detectors.pipeline.model.engines import Engine, engine_of_run
 from scalana.detectors.pipeline.plans.in_report import with_plan
 from scalana.detectors.pipeline.plans.proposal import Proposal
 from scalana.detectors.pipeline.recognised.hand_written import read_hand_written
@@ -125,11 +125,8 @@ def engine_of(recorded: Recorded) -> Engine:
     """How the engine of a pipeline sends and receives."""
     if recorded.sends is not None:
         return recorded.sends
-    if recorded.engine in ("torch", "torchtitan"):
-        return torch_engine(recorded.schedule)
-    if recorded.engine == "megatron" and len(np.unique(recorded.rows.stage)) > len(recorded.ranks):
-        return ENGINES["megatron-overlap" if _waits_in_turn(recorded.rows) else "megatron-interleaved"]
-    return ENGINES.get(recorded.engine, ENGINES["ideal"])
+    several = len(np.unique(recorded.rows.stage)) > len(recorded.ranks)
+    return engine_of_run(recorded.engine, recorded.schedule, several, _waits_in_turn(recorded.rows))
 
 
 def _waits_in_turn(rows: ActionRows) -> bool:

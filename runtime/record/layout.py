@@ -95,6 +95,20 @@ def note_files(folder: Folder) -> list[str]:
     return _files(folder, NOTE)
 
 
+def notes(folder: Folder) -> list[str]:
+    """What processes left behind that could not open a record, each note once."""
+    found: dict[str, None] = {}
+    for name in note_files(folder):
+        try:
+            with open(name, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+        except OSError:
+            continue
+        lines = [line for line in text.splitlines() if line.strip()]
+        found.update(dict.fromkeys(lines or ["a record and its error could not be written: the disk may be full"]))
+    return list(found)
+
+
 def stem_of(record: str) -> str:
     """The name of a record without its end: what another record may say that it descends from."""
     return record.removesuffix(RECORD)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
             """
 
 
-__all__ = ["COMMANDS", "CommandError", "command"]
+__all__ = ["COMMANDS", "WITHOUT_ANALYSIS", "CommandError", "command"]
 
 COMMANDS = {
     "run": "RunCommand",
@@ -41,12 +41,16 @@ COMMANDS = {
     "export": "ExportCommand",
     "rl": "RlCommand",
     "pipeline": "PipelineCommand",
+    "setup-report": "SetupReportCommand",
 }
 """Their names, which are those of their modules too, and their classes. A module is loaded when its command is named:
 a job waits for what ``scalana run`` loads."""
 
+WITHOUT_ANALYSIS = ("run", "setup-report")
+"""Commands that work where the analysis is not installed; all others are handed to an environment that has it."""
+
 
 def command(name: str) -> Command:
     """A command by its name."""
-    made: Command = getattr(import_module(f"{__name__}.{name}"), COMMANDS[name])()
+    made: Command = getattr(import_module(f"{__name__}.{name.replace('-', '_')}"), COMMANDS[name])()
     return made

@@ -7,18 +7,11 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
 
 from scalana import console
 from scalana.errors import CommandError, UsageError
-from scalana.job import launch, supervise
 from scalana.runtime.record import layout
 from scalana.version import __version__
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from scalana.api import Report
 
 
 class RunCommand:
@@ -35,7 +28,10 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.usage = "scalana run [-o DIR] [--rate HZ] [--format text|json] [--mpi] [--no-report] -- COMMAND ..."
+        parser.usage = (
+            "scalana run [-o DIR] [--rate HZ] [--format text|json] [--mpi] [--no-report] [--report-with PYTHON] "
+            "-- COMMAND ..."
+        )
         parser.add_argument(
             "-o", "--output", metavar="DIR", help="run folder to create (default: scalana-<date>-<time>)"
         )
@@ -49,11 +45,25 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             "--mpi", action="store_true", help="the job uses MPI, although its command and scripts do not show it"
         )
         parser.add_argument("--no-report", action="store_true", help="record, but write no report")
+        parser.add_argument(
+            "--report-with",
+            metavar="PYTHON",
+            help="the Python, or the folder of an environment, that analyses the run (default: $SCALANA_REPORT, this "
+            "Python, or that of scalana setup-report)",
+        )
         parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the job to its end, report, and leave as the job left."""
+        if not sys.platform.startswith("linux"):
+            raise CommandError("scalana run records on Linux only; here, use scalana report for runs of other machines")
+        from scalana.job import launch, supervise
+
         command = _command(args)
+        if args.report_with:
+            from scalana import analysis_home
+
+            args.report_with = analysis_home.python_of(args.report_with, "--report-with")
         folder = _create_folder(args.output)
         info: dict[str, object] = {
             "command": command,
@@ -63,7 +73,7 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             "version": __version__,
         }
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise UsageError(f"cannot write to the run folder {shown(folder)}: check its permissions")
+            raise UsageError(f"cannot write to the run folder {console.shown(folder)}: check its permissions")
         if launch.stands_behind_the_launcher(command, os.environ):
             console.complain("each rank is recorded as a separate job: put scalana run before the launcher instead")
         begin = time.monotonic()
@@ -98,26 +108,47 @@ def _finish(
     """
     try:
         if not os.path.isdir(folder):
-            console.complain(f"the run folder {shown(folder)} was removed while the job ran: no report")
+            console.complain(f"the run folder {console.shown(folder)} was removed while the job ran: no report")
             return
         _write_info(folder, info)
         if reason := _nothing_recorded(folder, command, missing, mpi):
-            console.complain(f"nothing was recorded: {reason} (run folder: {shown(folder)})")
+            console.complain(f"nothing was recorded: {reason} (run folder: {console.shown(folder)})")
         elif args.no_report:
-            console.complain(f"recorded; for the report: scalana report {shown(folder)}")
+            console.complain(f"recorded; for the report: scalana report {console.shown(folder)}")
         else:
-            _report(folder, args.format)
+            _report(folder, args)
         _compile_for_the_next_run()
     except KeyboardInterrupt:
-        console.complain(f"report interrupted; the records are in {shown(folder)} (scalana report {shown(folder)})")
-    except BrokenPipeError:
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        console.complain(
+            f"report interrupted; the records are in {console.shown(folder)} (scalana report {console.shown(folder)})"
+        )
     except Exception as error:
         if os.environ.get("SCALANA_DEBUG"):
             raise
         reason = str(error) or type(error).__name__
-        console.complain(f"could not analyse the run: {reason} (records are in {shown(folder)})")
+        console.complain(f"could not analyse the run: {reason} (records are in {console.shown(folder)})")
+
+
+def _report(folder: str, args: argparse.Namespace) -> None:
+    """Report, here or by the Python that analyses; without any, say how to."""
+    from scalana import analysis_home
+
+    try:
+        python = analysis_home.elsewhere(args.report_with, os.environ)
+    except CommandError as error:
+        where = console.shown(folder)
+        console.complain(f"recorded in {where}, without a report: {error}; then scalana report {where}")
+        return
+    if python is None:
+        from scalana.job import reporting
+
+        reporting.report_of_run(folder, args.format)
+        return
+    code = analysis_home.run_there(python, [analysis_home.OF_RUN, folder, args.format])
+    if code < 0:
+        console.complain(
+            f"the analysis by {python} was ended by signal {-code} (records are in {console.shown(folder)})"
+        )
 
 
 def _compile_for_the_next_run() -> None:
@@ -133,66 +164,13 @@ def _nothing_recorded(folder: str, command: list[str], missing: list[str], mpi: 
     """Why there are no records; empty if there are some."""
     if layout.record_files(folder):
         return ""
-    from scalana.graphs.readers.folder.run_folder import RunFolder
     from scalana.job import nothing_recorded
 
     with contextlib.suppress(OSError):
         disk = os.statvfs(folder)
         if (disk.f_blocks and not disk.f_bavail) or (disk.f_files and not disk.f_favail):
             return "the disk of the run folder is full"
-    return nothing_recorded.explain(command, [*missing, *RunFolder(folder).notes()], mpi)
-
-
-def _report(folder: str, form: str) -> None:
-    from scalana import api, memory
-    from scalana.progress import Progress
-
-    memory.keep_freed()
-    with Progress(sys.stderr) as progress:
-        report = api.analyze(folder, progress=progress)
-        text, data = report.to_text(), report.to_json()
-    for kept, content in (("text", text), ("json", data), ("timeline", report.to_timeline())):
-        if content is None:
-            continue
-        _or_complain(layout.report_file(folder, kept), partial(_write_text, content=content))
-    _write_plan(report, folder)
-    if form == "json":
-        console.write(data, sys.stdout)
-    else:
-        stream = sys.stderr
-        shown_text = report.to_text(width=console.width(stream), color=console.wants_color(stream))
-        console.write(f"\n{shown_text}\nrecorded in {shown(folder)}\n", stream)
-
-
-def _write_plan(report: Report, folder: str) -> None:
-    """Write the plan for the run's pipeline, if there is one."""
-    proposal = report.plan()
-    if proposal is not None:
-        from scalana import plans
-
-        try:
-            plans.write_proposal(proposal, os.path.join(folder, "plan"))
-        except CommandError as error:
-            console.complain(str(error))
-
-
-def _write_text(path: str, content: str) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(content)
-
-
-def _or_complain(path: str, write: Callable[[str], None]) -> None:
-    """Write a file of the run folder; where that fails (a full disk), say so, and go on."""
-    try:
-        write(path)
-    except OSError as error:
-        console.complain(f"cannot write {shown(path)}: {error.strerror or error}")
-
-
-def shown(path: str) -> str:
-    """``path`` as the user would type it: relative where that is shorter."""
-    relative = os.path.relpath(path)
-    return relative if len(relative) < len(path) else path
+    return nothing_recorded.explain(command, [*missing, *layout.notes(folder)], mpi)
 
 
 def _rate(text: str) -> float:
@@ -217,6 +195,8 @@ def _command(args: argparse.Namespace) -> list[str]:
 
 
 def _create_folder(wanted: str | None) -> str:
+    from scalana.job import launch
+
     try:
         return launch.create_run_folder(wanted)
     except FileExistsError as error:
@@ -226,7 +206,7 @@ def _create_folder(wanted: str | None) -> str:
 
 
 def _write_info(folder: str, info: dict[str, object]) -> None:
-    _or_complain(layout.info_file(folder), lambda _: layout.write_info(folder, info))
+    console.or_complain(layout.info_file(folder), lambda _: layout.write_info(folder, info))
 
 
 def _remove_unused(folder: str) -> None:

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Kind, spread_costs
-from scalana.detectors.pipeline.model.lowering import ENGINES, lower, variant
+from scalana.detectors.pipeline.model.engines import ENGINES, variant
+from scalana.detectors.pipeline.model.lowering import lower
 from scalana.detectors.pipeline.model.schedules import BY_NAME
 from scalana.detectors.pipeline.model.simulate import Setting, replay
 from scalana.detectors.pipeline.model.torch_csv import write_torch_csv
@@ -37,7 +38,7 @@ class Runner:
     """What has to be installed."""
     install: str
     model: str
-    """In :data:`~scalana.detectors.pipeline.model.lowering.ENGINES`: by which its steps are predicted."""
+    """In :data:`~scalana.detectors.pipeline.model.engines.ENGINES`: by which its steps are predicted."""
     settings: str = ""
     """The name of the file with the engine's settings."""
     action_s: float = 0.02

@@ -37,7 +37,8 @@ from scalana.detectors.pipeline.diagnosis.culprits import find_culprits  # noqa:
 from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis, diagnose, planning_model  # noqa: E402
 from scalana.detectors.pipeline.diagnosis.predictions import Planner  # noqa: E402
 from scalana.detectors.pipeline.model.actions import Kind  # noqa: E402
-from scalana.detectors.pipeline.model.lowering import ENGINES, Code, Operations, lower  # noqa: E402
+from scalana.detectors.pipeline.model.engines import ENGINES  # noqa: E402
+from scalana.detectors.pipeline.model.lowering import Code, Operations, lower  # noqa: E402
 from scalana.detectors.pipeline.model.schedules import BY_NAME  # noqa: E402
 from scalana.detectors.pipeline.model.simulate import Links, Setting, replay  # noqa: E402
 from scalana.graphs.arrays.types import FloatArray  # noqa: E402

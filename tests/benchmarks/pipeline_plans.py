@@ -35,7 +35,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalana.detectors.pipeline.model.actions import Kind  # noqa: E402
-from scalana.detectors.pipeline.model.lowering import ENGINES  # noqa: E402
+from scalana.detectors.pipeline.model.engines import ENGINES  # noqa: E402
 from scalana.detectors.pipeline.model.partition import even_cut  # noqa: E402
 from scalana.detectors.pipeline.plans.assignment import Stages, stage_costs_of  # noqa: E402
 from scalana.detectors.pipeline.plans.bounds import lower_bound  # noqa: E402

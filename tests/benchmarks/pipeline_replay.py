@@ -25,7 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from scalana.detectors.pipeline.diagnosis.attribution import attribute  # noqa: E402
 from scalana.detectors.pipeline.measured.replayable import read_rows  # noqa: E402
 from scalana.detectors.pipeline.model.actions import spread_costs  # noqa: E402
-from scalana.detectors.pipeline.model.lowering import ENGINES, lower  # noqa: E402
+from scalana.detectors.pipeline.model.engines import ENGINES  # noqa: E402
+from scalana.detectors.pipeline.model.lowering import lower  # noqa: E402
 from scalana.detectors.pipeline.model.schedules import BY_NAME  # noqa: E402
 from scalana.detectors.pipeline.model.simulate import Setting, replay  # noqa: E402
 

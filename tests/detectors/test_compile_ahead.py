@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 from pathlib import Path
@@ -52,14 +53,33 @@ def test_another_process_compiles_what_is_missing(monkeypatch: pytest.MonkeyPatc
     assert len(started) == 2
 
 
-def test_older_code_than_the_source_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_counts_as_compiled_as_long_as_its_source_is_the_same(tmp_path: Path) -> None:
+    source = tmp_path / "adding.py"
+    source.write_text("import numba\n\n@numba.njit(cache=True)\ndef add(a, b):\n    return a + b\n")
+
+    def loaded() -> Any:
+        spec = importlib.util.spec_from_file_location("adding", source)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.add
+
+    add = loaded()
+    assert not kernels.is_compiled(add)
+    assert add(1, 2) == 3
+    assert kernels.is_compiled(add) and kernels.is_compiled(loaded())
+    os.utime(source, (2e9, 2e9))  # as after a checkout
+    assert kernels.is_compiled(loaded())
+    source.write_text(source.read_text().replace("a + b", "b + a"))
+    assert not kernels.is_compiled(loaded())
+
+
+def test_code_that_cannot_be_read_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = kernels.LATE[0][0]
-    code = kernel.py_func.__code__
-    monkeypatch.setattr(kernel._cache, "_cache_path", str(tmp_path))
+    index = tmp_path / "index.nbi"
+    monkeypatch.setattr(kernel._cache._cache_file, "_index_path", str(index))
     assert not kernels.is_compiled(kernel)
-    index = tmp_path / f"replay.{code.co_name}-{code.co_firstlineno}.py311.nbi"
-    index.touch()
-    assert kernels.is_compiled(kernel)
-    before_s = Path(code.co_filename).stat().st_mtime - 1
-    os.utime(index, (before_s, before_s))
+    index.write_bytes(b"no pickle")
+    assert not kernels.is_compiled(kernel)
+    monkeypatch.setattr(kernel, "_cache", None)  # as where a loop keeps no machine code
     assert not kernels.is_compiled(kernel)

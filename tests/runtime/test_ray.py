@@ -24,7 +24,7 @@ def test_processes_of_ray_itself_are_left_alone() -> None:
                    "_private/runtime_env/agent/main.py", "autoscaler/v2/monitor.py"):  # fmt: skip
         assert bookkeeping.is_bookkeeping(["python", "-u", f"{RAY}/{daemon}", "--port=1"]), daemon
     worker = ["python", f"{RAY}/_private/workers/default_worker.py", "--worker-type=WORKER"]
-    assert bookkeeping.is_ray_worker(worker) and not bookkeeping.is_bookkeeping(worker)
+    assert bookkeeping.is_task_worker(worker) and not bookkeeping.is_bookkeeping(worker)
     assert bookkeeping.is_bookkeeping([*worker[:2], "--worker-type=SPILL_WORKER"])
     assert not bookkeeping.is_bookkeeping(["python", "train.py", "--dashboard"])
 

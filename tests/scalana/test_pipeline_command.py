@@ -15,7 +15,7 @@ from scalana.cli import main
 from scalana.detectors.pipeline.diagnosis.diagnose import diagnose
 from scalana.detectors.pipeline.measured.layers import Layers
 from scalana.detectors.pipeline.model.actions import Kind
-from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.engines import ENGINES
 from scalana.detectors.pipeline.model.schedules import BY_NAME
 from scalana.detectors.pipeline.model.torch_csv import parse_torch_csv
 from scalana.detectors.pipeline.plans.from_run import profile_of

@@ -16,7 +16,7 @@ from scalana.detectors.pipeline.diagnosis.diagnose import diagnose
 from scalana.detectors.pipeline.diagnosis.engine_flags import in_words_of
 from scalana.detectors.pipeline.measured.recorded import Recorded
 from scalana.detectors.pipeline.measured.replayable import Between
-from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.engines import ENGINES
 from scalana.detectors.pipeline.model.schedules import BY_NAME
 from scalana.graphs.run_info import RunInfo
 from scalana.report import names

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from scalana import api  # noqa: E402
 from scalana.detectors.pipeline.diagnosis.attribution import attribute  # noqa: E402
 from scalana.detectors.pipeline.measured.replayable import read_rows  # noqa: E402
-from scalana.detectors.pipeline.model.lowering import ENGINES  # noqa: E402
+from scalana.detectors.pipeline.model.engines import ENGINES  # noqa: E402
 from scalana.detectors.pipeline.model.schedules import BY_NAME  # noqa: E402
 from scalana.detectors.pipeline.plans.assignment import StageCosts  # noqa: E402
 from scalana.detectors.pipeline.plans.list_schedule import Policy, list_schedule  # noqa: E402

@@ -20,7 +20,7 @@ from scalana.detectors.pipeline.diagnosis.predictions import (
 from scalana.detectors.pipeline.measured.layers import Layers
 from scalana.detectors.pipeline.measured.replayable import ActionRows, Between, Measured, read_rows
 from scalana.detectors.pipeline.model.actions import Kind, Program, forward_only
-from scalana.detectors.pipeline.model.lowering import Engine
+from scalana.detectors.pipeline.model.engines import Engine
 from scalana.detectors.pipeline.model.partition import stage_costs
 from scalana.detectors.pipeline.model.schedules import BY_NAME, recognise
 from scalana.detectors.thresholds.shares import MINOR

@@ -13,7 +13,8 @@ import numpy as np
 
 from scalana.detectors.pipeline.diagnosis.causes import EVERYTHING, Cause, Switches
 from scalana.detectors.pipeline.model.actions import Kind, OrderError, Program, peak_activations, spread_costs
-from scalana.detectors.pipeline.model.lowering import ENGINES, Engine, lower, variant
+from scalana.detectors.pipeline.model.engines import ENGINES, Engine, variant
+from scalana.detectors.pipeline.model.lowering import lower
 from scalana.detectors.pipeline.model.partition import cuts, descend, even_cut, every_cut, smallest_maximum, stage_costs
 from scalana.detectors.pipeline.model.schedules import SCHEDULES, Schedule
 from scalana.detectors.pipeline.model.simulate import Deadlock, Links, Setting, replay

@@ -10,7 +10,7 @@ import numpy as np
 from scalana.detectors.pipeline.measured.layers import Layers
 from scalana.detectors.pipeline.measured.reductions import after_backward, after_steps_s, find_reductions
 from scalana.detectors.pipeline.measured.replayable import ActionRows, Between
-from scalana.detectors.pipeline.model.lowering import Engine
+from scalana.detectors.pipeline.model.engines import Engine
 from scalana.detectors.thresholds.seconds import SAME_TIME_S
 from scalana.graphs.arrays.intervals import joined
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Kind, OrderError, Program
-from scalana.detectors.pipeline.model.lowering import ENGINES, Code, Engine, Operations, lower
+from scalana.detectors.pipeline.model.engines import ENGINES, Engine
+from scalana.detectors.pipeline.model.lowering import Code, Operations, lower
 from scalana.detectors.pipeline.model.simulate import Deadlock, Links, Setting, replay
 from scalana.detectors.thresholds.limits import ACTIONS_REPLAYED
 from scalana.detectors.thresholds.seconds import SAME_TIME_S

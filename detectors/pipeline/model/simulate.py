@@ -14,7 +14,8 @@ import numba
 import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Program
-from scalana.detectors.pipeline.model.lowering import Code, Engine, Operations, lower
+from scalana.detectors.pipeline.model.engines import Engine
+from scalana.detectors.pipeline.model.lowering import Code, Operations, lower
 from scalana.detectors.pipeline.model.sequence import CodeArray, RowArray
 from scalana.graphs.arrays.types import FloatArray, IntArray
 

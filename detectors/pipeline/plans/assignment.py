@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Kind
-from scalana.detectors.pipeline.model.lowering import Engine
+from scalana.detectors.pipeline.model.engines import Engine
 from scalana.detectors.pipeline.plans.profile import LayerProfile
 from scalana.graphs.arrays.types import FloatArray, IntArray
 

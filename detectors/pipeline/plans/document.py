@@ -87,7 +87,7 @@ class Written:
     profile: LayerProfile
     plan: Plan
     engine: str
-    """By which it is carried out: a name in :data:`~scalana.detectors.pipeline.model.lowering.ENGINES`, or
+    """By which it is carried out: a name in :data:`~scalana.detectors.pipeline.model.engines.ENGINES`, or
     `torchtitan`."""
     settings: tuple[str, ...] = ()
     """What its engine is told, lines of a file."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from scalana.detectors.pipeline.diagnosis.engine_flags import megatron_layout
 from scalana.detectors.pipeline.model.actions import OrderError
-from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.engines import ENGINES
 from scalana.detectors.pipeline.model.partition import descend, smallest_maximum
 from scalana.detectors.pipeline.model.schedules import BY_NAME, stage_placement
 from scalana.detectors.pipeline.model.simulate import Deadlock
@@ -234,3 +234,6 @@ def deepspeed_settings(plan: Plan) -> tuple[str, ...]:
 
 ENGINES_WITH_MEANS: tuple[Callable[[LayerProfile, Effort], Means], ...] = (torchtitan, megatron, deepspeed)
 """Beside torch's own runtime, which takes any plan."""
+
+SUFFIXES = {"torchtitan": "toml", "Megatron": "args", "DeepSpeed": "py"}
+"""Of the files with an engine's settings."""

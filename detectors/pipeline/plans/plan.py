@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Kind, Program, peak_activations, spread_costs
-from scalana.detectors.pipeline.model.lowering import Engine, Operations, lower, variant
+from scalana.detectors.pipeline.model.engines import Engine, variant
+from scalana.detectors.pipeline.model.lowering import Operations, lower
 from scalana.detectors.pipeline.model.simulate import Links, Setting, Timeline, replay
 from scalana.detectors.pipeline.plans.assignment import StageCosts, Stages, stage_costs_of
 from scalana.detectors.pipeline.plans.profile import LayerProfile

@@ -20,7 +20,7 @@ class Now:
     """How the job runs today, where that is known."""
 
     engine: str
-    """A name in :data:`~scalana.detectors.pipeline.model.lowering.ENGINES`."""
+    """A name in :data:`~scalana.detectors.pipeline.model.engines.ENGINES`."""
     schedule: str
     """As people call it, "" for an order of its own."""
     step_s: float

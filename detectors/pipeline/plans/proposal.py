@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.engines import ENGINES
 from scalana.detectors.pipeline.plans.assignment import Stages
 from scalana.detectors.pipeline.plans.bounds import Bound, lower_bound
 from scalana.detectors.pipeline.plans.front import time_memory_front

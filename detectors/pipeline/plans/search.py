@@ -17,7 +17,7 @@ from math import log
 
 import numpy as np
 
-from scalana.detectors.pipeline.model.lowering import ENGINES, Engine
+from scalana.detectors.pipeline.model.engines import ENGINES, Engine
 from scalana.detectors.pipeline.model.simulate import Deadlock
 from scalana.detectors.pipeline.plans.assignment import Stages, stage_costs_of
 from scalana.detectors.pipeline.plans.list_schedule import Listing, Policy, Split, Tie, Turn, list_schedule

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.pipeline.model.lowering import Engine
+from scalana.detectors.pipeline.model.engines import Engine
 from scalana.detectors.pipeline.plans.bounds import lower_bound
 from scalana.detectors.pipeline.plans.plan import Plan
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError, split_layer

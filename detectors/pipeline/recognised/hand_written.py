@@ -12,7 +12,7 @@ from scalana.detectors.pipeline.measured.recorded import FORWARDS, Recorded, lie
 from scalana.detectors.pipeline.measured.reductions import after_backward, after_steps_s, find_reductions
 from scalana.detectors.pipeline.measured.replayable import Between
 from scalana.detectors.pipeline.measured.timed_modules import find_layers
-from scalana.detectors.pipeline.model.lowering import SendWait
+from scalana.detectors.pipeline.model.engines import SendWait
 from scalana.detectors.pipeline.recognised.between_messages import Events, PauseRows
 from scalana.detectors.pipeline.recognised.hypotheses import Hypothesis, Known, evenest
 from scalana.detectors.pipeline.recognised.message_groups import whole

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from scalana.detectors.pipeline.measured.reductions import find_reductions
-from scalana.detectors.pipeline.model.lowering import Engine, SendWait
+from scalana.detectors.pipeline.model.engines import Engine, SendWait
 from scalana.detectors.pipeline.recognised.between_messages import Pause, PauseRows
 from scalana.detectors.pipeline.recognised.chains import MessageRows
 from scalana.detectors.thresholds.seconds import NO_WORK_S

@@ -66,15 +66,7 @@ class RunFolder:
 
     def notes(self) -> list[str]:
         """What processes left behind that could not open a record, each note once."""
-        notes: dict[str, None] = {}
-        for file in map(Path, layout.note_files(self.path)):
-            try:
-                text = file.read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                continue
-            lines = [line for line in text.splitlines() if line.strip()]
-            notes.update(dict.fromkeys(lines or ["a record and its error could not be written: the disk may be full"]))
-        return list(notes)
+        return layout.notes(self.path)
 
     def processes(self, put_away: PutAway | None = None) -> list[ProcessRecord]:
         """Reads all records, ranks first and in order; what ``put_away`` makes of them as soon as they are read.

@@ -173,13 +173,12 @@ def _means(means: Means, now_s: float, width: int, paint: Paint) -> list[str]:
     return [paint(head, "bold") + said, *(clip(f"    {line}", max(width, 60)) for line in means.settings)]
 
 
-_RUNTIMES = {"torch": "torch's runtime", "megatron": "Megatron", "deepspeed": "DeepSpeed"}
-
-
 def checked_text(checked: Checked, now: Now | None) -> str:
     """What carrying a plan out showed."""
+    from scalana.detectors.pipeline.model.engines import RUNTIMES
+
     stretched = f", {checked.stretch:.3g} times as long" if checked.stretch != 1 else ""
-    where = _RUNTIMES.get(checked.engine, checked.engine)
+    where = RUNTIMES.get(checked.engine, checked.engine)
     if checked.planned_s is None:
         lines = [f"{_compared_with_measured(checked)} on {where} with emulated layers{stretched}"]
     else:

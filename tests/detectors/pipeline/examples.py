@@ -9,7 +9,8 @@ import numpy as np
 
 from scalana.detectors.pipeline.measured.replayable import ActionRows
 from scalana.detectors.pipeline.model.actions import Program, spread_costs
-from scalana.detectors.pipeline.model.lowering import ENGINES, Code, lower
+from scalana.detectors.pipeline.model.engines import ENGINES
+from scalana.detectors.pipeline.model.lowering import Code, lower
 from scalana.detectors.pipeline.model.simulate import Links, Setting, replay
 from scalana.graphs.arrays.types import FloatArray
 

@@ -16,7 +16,7 @@ from scalana.detectors.pipeline.diagnosis.causes import Cause, Switches
 from scalana.detectors.pipeline.measured import replayable as measured_module
 from scalana.detectors.pipeline.measured.replayable import ActionRows, Between, read_rows
 from scalana.detectors.pipeline.model.actions import OrderError
-from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.engines import ENGINES
 from scalana.detectors.pipeline.model.schedules import BY_NAME, recognise
 from scalana.detectors.pipeline.model.simulate import replay
 from tests.detectors.pipeline.examples import rows_of, uniform

@@ -12,7 +12,7 @@ from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis, diagnose
 from scalana.detectors.pipeline.measured.layers import Layers
 from scalana.detectors.pipeline.measured.step_waits import LINK, usual_step, waits_of_step
 from scalana.detectors.pipeline.model.actions import Kind
-from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.engines import ENGINES
 from scalana.detectors.pipeline.model.schedules import BY_NAME
 from tests.detectors.pipeline.examples import rows_of, uniform
 

@@ -13,7 +13,7 @@ from scalana.detectors.pipeline.diagnosis.attribution import SHARES
 from scalana.detectors.pipeline.diagnosis.diagnose import diagnose, scale_layers
 from scalana.detectors.pipeline.measured.layers import Layers
 from scalana.detectors.pipeline.model.actions import Kind
-from scalana.detectors.pipeline.model.lowering import ENGINES, torch_engine, variant
+from scalana.detectors.pipeline.model.engines import ENGINES, torch_engine, variant
 from scalana.detectors.pipeline.model.schedules import BY_NAME
 from tests.detectors.pipeline.examples import rows_of, uniform
 from tests.detectors.pipeline.truth import read_truth

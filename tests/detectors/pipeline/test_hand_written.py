@@ -18,7 +18,7 @@ from scalana.detectors.analysis import Analysis
 from scalana.detectors.pipeline.diagnosis.attribution import attribute
 from scalana.detectors.pipeline.measured.replayable import read_rows
 from scalana.detectors.pipeline.model.actions import Action
-from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.engines import ENGINES
 from scalana.detectors.pipeline.model.schedules import BY_NAME, stage_placement
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG

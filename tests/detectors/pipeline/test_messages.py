@@ -10,7 +10,8 @@ import pytest
 from scalana.detectors.pipeline.diagnosis.attribution import attribute
 from scalana.detectors.pipeline.measured.replayable import read_rows
 from scalana.detectors.pipeline.model.actions import Action, Kind, Program, spread_costs
-from scalana.detectors.pipeline.model.lowering import ENGINES, Code, lower
+from scalana.detectors.pipeline.model.engines import ENGINES
+from scalana.detectors.pipeline.model.lowering import Code, lower
 from scalana.detectors.pipeline.model.schedules import BY_NAME, recognise
 from scalana.detectors.pipeline.model.simulate import Setting, replay
 from scalana.detectors.pipeline.recognised.chains import MessageRows, occurrence

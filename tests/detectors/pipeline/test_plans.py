@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalana.detectors.pipeline.model.actions import Kind, peak_activations, spread_costs
-from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.engines import ENGINES
 from scalana.detectors.pipeline.model.schedules import stage_placement
 from scalana.detectors.pipeline.model.simulate import simulate
 from scalana.detectors.pipeline.model.torch_csv import parse_torch_csv, write_torch_csv

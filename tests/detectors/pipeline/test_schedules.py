@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from scalana.detectors.pipeline.model.actions import Kind, OrderError, Program, peak_activations, spread_costs
-from scalana.detectors.pipeline.model.lowering import ENGINES, Code, lower
+from scalana.detectors.pipeline.model.engines import ENGINES
+from scalana.detectors.pipeline.model.lowering import Code, lower
 from scalana.detectors.pipeline.model.schedules import BY_NAME, SCHEDULES, recognise, stage_placement
 from scalana.detectors.pipeline.model.simulate import simulate
 from scalana.detectors.pipeline.model.torch_csv import parse_torch_csv, write_torch_csv

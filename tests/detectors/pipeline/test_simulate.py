@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from scalana.detectors.pipeline.diagnosis.roots import find_roots
 from scalana.detectors.pipeline.model.actions import Action, Kind, Program, spread_costs
-from scalana.detectors.pipeline.model.lowering import ENGINES, lower
+from scalana.detectors.pipeline.model.engines import ENGINES
+from scalana.detectors.pipeline.model.lowering import lower
 from scalana.detectors.pipeline.model.schedules import BY_NAME, SCHEDULES
 from scalana.detectors.pipeline.model.simulate import Deadlock, Links, Setting, replay, simulate
 from tests.detectors.pipeline import oracle

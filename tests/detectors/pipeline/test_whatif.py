@@ -21,7 +21,7 @@ from scalana.detectors.pipeline.diagnosis.predictions import (
 )
 from scalana.detectors.pipeline.measured.replayable import read_rows
 from scalana.detectors.pipeline.model.actions import Kind, OrderError, peak_activations, spread_costs
-from scalana.detectors.pipeline.model.lowering import ENGINES
+from scalana.detectors.pipeline.model.engines import ENGINES
 from scalana.detectors.pipeline.model.partition import descend, even_cut, every_cut, smallest_maximum, stage_costs
 from scalana.detectors.pipeline.model.schedules import BY_NAME
 from scalana.detectors.pipeline.model.simulate import simulate
