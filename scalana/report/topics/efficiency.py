@@ -27,12 +27,12 @@ _MOST_REGIONS = 6
 """Regions and phases that the table shows; the JSON report has all."""
 
 WORDS = {
-    "load_balance": "load balance",
+    "load_balance": "balance",
     "serialisation": "serialisation",
     "transfer": "transfer",
     "parallel": "parallel",
-    "stall": "stall",
-    "core": "core",
+    "stall": "not stalled",
+    "core": "on a core",
     "useful": "useful",
 }
 """Factors in the order in which they are shown."""
@@ -57,7 +57,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     explained = "" if alone else "parallel = balance x serialisation x transfer; "
     notes = texts(
         f"and {more} more: see the JSON report" if more > 0 else "",
-        f"{explained}useful = {'' if alone else 'parallel x '}stall x core",
+        f"{explained}useful = {'' if alone else 'parallel x '}not stalled x on a core",
     )
     table = Table((*heads, Column("of", is_text=True, leads=True, tone=Tone.PLACE)), tuple(rows), notes)
     parts: list[Part] = [table, Facts(_sentences(found.over_steps), hangs=True)]

@@ -19,7 +19,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     error = analysis.section(REPLAY_ERROR)
     if error is None:
         return []
-    text = f"Savings are predicted by a replay of the run; without a change, it differs from the run by {_part(error)}."
+    text = f"Savings are predicted by a replay, which is {_part(error)} off for the unchanged run."
     return [Section("predictions", "", ((Facts((text,), is_soft=True),),))]
 
 
