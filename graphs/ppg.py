@@ -52,6 +52,7 @@ from scalana.graphs.samples.between import active_s
 from scalana.graphs.samples.collected import collector_path, move_collected
 from scalana.graphs.samples.kernels import KernelTime, kernel_time
 from scalana.graphs.samples.last_places import last_places
+from scalana.graphs.samples.unseen import notes_of, unseen_ways
 from scalana.graphs.spans.host import HostActivity, host_activity
 from scalana.graphs.spans.marks import marked_steps
 from scalana.graphs.spans.span_columns import Spans
@@ -226,6 +227,7 @@ def build_ppg(
     matching, call_of_event = _matched(located, data)
     stuck = open_calls(data, matching, places, placer)
     last = last_places(data, places) if stuck else {}
+    unseen_libraries = unseen_ways(data)
     total_vertex = total_vertices(data, places, placer, located, vertex)
     outer = stood_for(data.events, located)
     spans = place_spans(data.spans, places, call_of_event)
@@ -270,6 +272,8 @@ def build_ppg(
     add_spans(metrics, spans, data, places)
     run = describe_run(folder, chosen, data, stuck, timeline, ranks)
     run.last_places = last
+    run.unseen = unseen_libraries
+    run.notes = [*notes_of(unseen_libraries), *run.notes]
     run.warnings += told(no_cpu)
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if unseen and not run.thinned_ranks:

@@ -15,25 +15,17 @@ from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.graphs.readers.processes.rank_selection import RankRecords
 from scalana.graphs.readers.processes.worlds import World
 from scalana.graphs.samples.last_places import LastPlace
+from scalana.graphs.samples.unseen import Unseen
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME
 
 if TYPE_CHECKING:
-    from scalana.graphs.readers.columns.call_tree import CallTree
     from scalana.graphs.readers.folder.run_folder import RunFolder
     from scalana.runtime.record.format import ProcessRecord
 
 _OF_MESSAGES, _OF_SERVED = ([BY_NAME[name].code for name in names] for names in (("put", "get"), ("take", "reply")))
 _SHOWN = 3
 """Files that could not be read that are named one by one."""
-
-_OWN_WAYS = {
-    "/horovod/": "Horovod",
-    "/ray/util/collective/": "Ray's collectives",
-    "/device_communicators/pynccl": "NCCL of its own (pynccl)",
-    "/deep_ep/": "DeepEP",
-}
-"""Parts of the file names of libraries that communicate beside what recorders see, with their names."""
 
 
 @dataclass(slots=True)
@@ -76,6 +68,8 @@ class RunInfo:
     """Processes that started the others."""
     notes: list[str] = field(default_factory=list)
     """What the recorders could not record, as they say."""
+    unseen: list[Unseen] = field(default_factory=list)
+    """Libraries by which its processes communicate without a record."""
     warnings: list[str] = field(default_factory=list)
     """What a reader of the results should know."""
 
@@ -166,34 +160,7 @@ def _notes(folder: RunFolder, data: Gathered, names: ProcessNames) -> list[str]:
         for note in (*record.notes, *record.troubles):
             told.setdefault(note, []).append(rank)
     notes = [f"{names.listed(ranks)}: {note}" for note, ranks in told.items()]
-    return [*notes, *folder.notes(), *_unseen(data)]
-
-
-def _unseen(data: Gathered) -> list[str]:
-    """Libraries that communicate by ways of their own, in which samples were taken, other than when imported."""
-    tree = data.tree
-    name_of = {
-        number: name
-        for number, (_, file) in enumerate(tree.codes)
-        for folder, name in _OWN_WAYS.items()
-        if folder in file.replace("\\", "/")
-    }
-    imports = {number for number, (_, file) in enumerate(tree.codes) if file.startswith("<frozen importlib")}
-    used = {
-        name_of[int(tree.code[path])]
-        for path in np.flatnonzero(np.isin(tree.code, list(name_of))).tolist()
-        if not _lies_in(tree, path, imports)
-    }
-    return [
-        f"communication by {name} is not recorded, nor is waiting for it" for name in _OWN_WAYS.values() if name in used
-    ]
-
-
-def _lies_in(tree: CallTree, path: int, codes: set[int]) -> bool:
-    """Whether one of some codes is on a call path."""
-    while path > 0 and int(tree.code[path]) not in codes:
-        path = int(tree.parent[path])
-    return path > 0
+    return [*notes, *folder.notes()]
 
 
 def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:

@@ -48,7 +48,7 @@ def test_json_has_the_factors_of_the_run_and_of_each_step(report: scalana.api.Re
 
 def test_text_has_a_row_and_how_to_read_it(report: scalana.api.Report) -> None:
     shown = report.to_text()
-    assert "parallel = balance x serialisation x transfer; useful = parallel x not stalled x on a core" in shown
+    assert "parallel = balance x serialisation x transfer; useful = parallel x runnable x on a core" in shown
     assert LATE in shown
 
 
@@ -69,7 +69,7 @@ def test_nothing_predicted_needs_no_error(tmp_path: Path) -> None:
 def test_one_process_has_no_factors_of_communication(tmp_path: Path) -> None:
     write_run(tmp_path / "run", tmp_path / "job", (20,))
     shown = scalana.analyze(tmp_path / "run").to_text()
-    assert "useful = not stalled x on a core" in shown
+    assert "useful = runnable x on a core" in shown
     assert "parallel" not in shown[shown.index("Efficiency") :].split("\n\n")[0]
 
 

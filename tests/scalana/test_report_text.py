@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.evidence import Evidence, Leaf
+from scalana.graphs.samples.unseen import Unseen
 from scalana.report import names, text
 from scalana.report.findings.claims import claim
 from scalana.report.findings.sentences import cost
@@ -71,6 +72,16 @@ def test_nothing_is_not_said_of_what_was_not_recorded(tmp_path: Path) -> None:
     analysis.ppg.timeline.calls.location = np.zeros(0, dtype=np.int64)
     report = text.render(analysis)
     assert "Waiting is unknown: no communication between the ranks was recorded." in report
+
+
+def test_what_is_not_recorded_comes_before_that_nothing_is_found(tmp_path: Path) -> None:
+    analysis = balanced(tmp_path)
+    analysis.ppg.run.unseen = [Unseen("joblib's loky", 0.5 * analysis.time.total_s)]
+    report = " ".join(text.render(analysis).split())
+    assert "Waiting is unknown: the processes spend" in report
+    assert "in joblib's loky, which is not recorded." in report and "Nothing stands out" not in report
+    analysis.ppg.run.unseen = [Unseen("joblib's loky", 0.0)]
+    assert "Nothing stands out" in text.render(analysis)
 
 
 def test_source_that_is_gone_is_left_out(tmp_path: Path) -> None:

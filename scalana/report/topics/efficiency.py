@@ -31,11 +31,13 @@ WORDS = {
     "serialisation": "serialisation",
     "transfer": "transfer",
     "parallel": "parallel",
-    "stall": "not stalled",
+    "stall": "runnable",
     "core": "on a core",
     "useful": "useful",
 }
 """Factors in the order in which they are shown."""
+_SPARED = ("serialisation", "transfer", "stall", "core")
+"""Those that are left out where there is little room."""
 _OF_ONE_PROCESS = ("stall", "core", "useful")
 """Those that say anything where nobody communicates."""
 
@@ -57,7 +59,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     explained = "" if alone else "parallel = balance x serialisation x transfer; "
     notes = texts(
         f"and {more} more: see the JSON report" if more > 0 else "",
-        f"{explained}useful = {'' if alone else 'parallel x '}not stalled x on a core",
+        f"{explained}useful = {'' if alone else 'parallel x '}runnable x on a core",
     )
     table = Table((*heads, Column("of", is_text=True, leads=True, tone=Tone.PLACE)), tuple(rows), notes)
     parts: list[Part] = [table, Facts(_sentences(found.over_steps), hangs=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scalana.detectors.thresholds.shares import SLIGHT
 from scalana.detectors.when.steady import STEADY
 from scalana.report import names
 from scalana.report.document.sections import texts
@@ -46,7 +47,12 @@ def nothing(analysis: Analysis) -> tuple[str, str]:
         return "", ""
     run = analysis.ppg.run
     first = "Nothing stands out: "
-    if run.ranks == 1:
+    unseen = [way for way in run.unseen if way.seconds >= SLIGHT * time.total_s]
+    if unseen:
+        first = "Waiting is unknown: "
+        where = " and ".join(f"{names.seconds(way.seconds)} in {way.name}" for way in unseen)
+        text = f"the processes spend {where}, which is not recorded."
+    elif run.ranks == 1:
         text = "the job has one rank, which waits for no other."
     elif not len(analysis.ppg.timeline.calls):
         first, text = "Waiting is unknown: ", "no communication between the ranks was recorded."
