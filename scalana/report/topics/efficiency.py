@@ -49,9 +49,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
         return []
     alone = analysis.ppg.run.ranks == 1
     columns = _OF_ONE_PROCESS if alone else tuple(WORDS)
-    heads = [
-        Column(WORDS[name].replace("load ", ""), max(8, len(WORDS[name].replace("load ", "")))) for name in columns
-    ]
+    heads = [Column(WORDS[name], len(WORDS[name]), is_spared=not alone and name in _SPARED) for name in columns]
     regions = [*found.regions, *found.phases]
     rows = [_row(("the steps" if found.of_steps else "the run",), found.whole, columns)]
     rows += [_row(path, one, columns) for path, one in regions[:_MOST_REGIONS]]
