@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scalana.detectors.delays.blame import BlameTable, blame
+from scalana.detectors.delays.choices import find_choices
 from scalana.detectors.delays.contexts import same_work
 from scalana.detectors.delays.wait_states import (
     Dependencies,
@@ -230,7 +231,8 @@ class Facts:
     @cached_property
     def blame(self) -> BlameTable:
         """Delay costs: all waiting, split over those whose work made it."""
-        return blame(self.timeline, self.waits, same_work(self.timeline, self.psg))
+        choice = find_choices(self.timeline, self.psg)
+        return blame(self.timeline, self.waits, same_work(self.timeline, self.psg), choice)
 
     @cached_property
     def task_farms(self) -> list[TaskFarm]:

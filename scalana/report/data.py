@@ -31,6 +31,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
             "rate_hz": plain(run.rate_hz) or None,
             "exit_code": plain(run.exit_code),
             **({"replay_error": plain(error)} if (error := analysis.section(REPLAY_ERROR)) is not None else {}),
+            **({"going_on": True} if run.going_on else {}),
             "warnings": warnings(analysis),
         },
         "time": entry(analysis.time),
