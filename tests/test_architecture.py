@@ -191,7 +191,7 @@ ROOMS = {
         ("delays",),
         ("rollup",),
         ("whatif", "when"),
-        ("noise",),
+        ("noise", "efficiency"),
         ("facts", "analysis", "reconcile"),
         ("detector", "annotator"),
         ("late_ranks", "limits", "slow_workers", "hang", "device", "pipeline", "rl", "runs", "annotate"),
