@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -245,12 +246,20 @@ def _warnings(table: CostTable) -> list[str]:
         )
     if _shared(table) < MINOR:
         warnings.append("the runs share hardly any code: are they of the same program?")
+    elif (first := _programs(before.psg)) and (second := _programs(after.psg)) and not first & second:
+        one, other = (" and ".join(sorted(some)) for some in (first, second))
+        warnings.append(f"the runs are of different programs ({one}, {other}): only what both share can be compared")
     if before.ranks == after.ranks and (change := _everywhere(table)):
         direction = "longer" if change > 0.0 else "shorter"
         warnings.append(
             f"most work took {abs(change):.0%} {direction} everywhere: the machine may have been in another state"
         )
     return warnings
+
+
+def _programs(psg: PSG) -> set[str]:
+    """Names of the files that a run began in, wherever these lie: a program may be checked out in two folders."""
+    return {os.path.basename(psg[child].place.file) for child in psg[0].children if child not in psg.added}
 
 
 def _shared(table: CostTable) -> float:
