@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from scalana.detectors.flat import Flat
-from scalana.detectors.shared_evidence import HostCores, InputBound, Loading, StepLimit, Transfers
+from scalana.detectors.shared_evidence import BusyCores, InputBound, Loading, StepLimit, Transfers
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,7 +515,7 @@ class Evidence:
     input_bound: InputBound | None = None
     step_limit: StepLimit | None = None
     transfers: Transfers | None = None
-    host_cores: HostCores | None = None
+    busy_cores: BusyCores | None = None
     order: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Names of the fields above that are known, in the order in which they became so: that of the report's keys."""
 

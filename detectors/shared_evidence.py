@@ -57,7 +57,7 @@ class Transfers(Flat):
 
 
 @dataclass(frozen=True, slots=True)
-class HostCores(Flat):
+class BusyCores(Flat):
     """The host whose cores a job keeps busiest."""
 
     host_cores: int

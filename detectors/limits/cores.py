@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,7 @@ from scalana.detectors.limits.advice import ADVICE
 from scalana.detectors.limits.causal_profile import CausalProfile
 from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_worth, step_limit
 from scalana.detectors.reconcile import Extent
-from scalana.detectors.shared_evidence import HostCores
+from scalana.detectors.shared_evidence import BusyCores
 from scalana.detectors.thresholds.factors import AS_MUCH
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.timeline import Timeline
@@ -36,7 +35,7 @@ def cores(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     limit = step_limit(waited_s, (profile.step_s + profile.all_cores_s) / 2, profile.all_cores_s, profile)
     whole = replace(
         finding,
-        evidence=Evidence(step_limit=limit, host_cores=busiest, callers=finding.evidence.callers),
+        evidence=Evidence(step_limit=limit, busy_cores=busiest, callers=finding.evidence.callers),
         saving_s=(profile.step_s - profile.all_cores_s) * profile.steps,
         lost_s=waited_s * profile.steps * facts.timeline.ranks,
         advice=ADVICE[KIND],
@@ -45,20 +44,17 @@ def cores(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     return [SharedCause(whole, Extent(tuple(finding.ranks), nothing, nothing), False)]
 
 
-def _busiest(facts: Facts) -> HostCores | None:
-    """The host whose cores the job keeps busiest; None where no cores are known."""
-    run, timeline = facts.run, facts.timeline
-    computed_s = _computed_s(facts)
+def _busiest(facts: Facts) -> BusyCores | None:
+    """The cores that the job keeps busiest; None where none are known."""
+    timeline, known = facts.timeline, facts.run.cores
     lasted_s = float(timeline.locations.end_s.max() - timeline.locations.start_s.min())
-    of_host: Counter[str] = Counter()
-    for host, seconds in zip(run.host_of_rank, computed_s.tolist(), strict=False):
-        of_host[host] += seconds
-    known = {host: count for host, count in zip(run.host_of_rank, run.cores_of_rank, strict=False) if count > 0}
-    found = [
-        HostCores(count, of_host[host] / max(lasted_s, 1e-300), run.host_of_rank.count(host))
-        for host, count in known.items()
-    ]
-    return max(found, key=lambda one: one.busy_cores / one.host_cores, default=None)
+    busy = known.least_s(_computed_s(facts) / max(lasted_s, 1e-300))
+    if not busy.any():
+        return None
+    rank = int(np.argmax(busy))
+    count = known.count([rank])
+    there = [other for other in range(timeline.ranks) if known.host[other] == known.host[rank]]
+    return BusyCores(count, float(busy[rank]) * count, len(there))
 
 
 def _computed_s(facts: Facts) -> FloatArray:

@@ -122,7 +122,7 @@ Why: A choice: what is smaller cannot be the reason for most of a whole.
 - `reconcile`: part of a wait from which it counts as one that a finding is about
 - `roots`: a rank that waited for a smaller part of the time than this was busy
 - `step_waits`: an action whose wait was a smaller part of it than this had not waited
-- `topics.head`: part of a run's time in a library without a record, from which nothing is said of who waits
+- `report.head`: part of a run's time in a library without a record, from which nothing is said of who waits
 - `uneven_tasks`: part of the bursts in which a rank spends its time below which a burst is no task
 """
 WORTH_IF_DRIFTING = 0.1
