@@ -117,7 +117,7 @@ class Report:
 
 
 def analyze(
-    run: str | os.PathLike[str],
+    run: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     launch: int | None = None,
     steps: tuple[int, int] | None = None,
@@ -127,7 +127,7 @@ def analyze(
     """Analyse a run folder.
 
     Args:
-        run: The folder that ``scalana run`` or :func:`scalana.profile` made.
+        run: The folder that ``scalana run`` or :func:`scalana.profile` made; several with the parts of one job.
         launch: Which launch, from 1 on, where the job started its ranks several times (a script with several
             ``mpirun``); None for the longest.
         steps: First and last step (both included) to which the analysis is restricted; None for the whole run.
@@ -141,10 +141,12 @@ def analyze(
         AnalysisMissing: this Python lacks packages that the analysis needs.
     """
     analysis_home.require()
-    path = os.fspath(run)
-    if not os.path.isdir(path):
-        reason = "not a folder" if os.path.exists(path) else "no such folder"
-        raise RunDataError(f"{path}: {reason}")
+    path, *more = [run] if isinstance(run, (str, os.PathLike)) else list(run)
+    path, more = os.fspath(path), [os.fspath(folder) for folder in more]
+    for folder_path in (path, *more):
+        if not os.path.isdir(folder_path):
+            reason = "not a folder" if os.path.exists(folder_path) else "no such folder"
+            raise RunDataError(f"{folder_path}: {reason}")
     from scalana import detectors
     from scalana.detectors.compile_ahead import compiling_ahead
     from scalana.frontend.build import structure_of_run
@@ -158,7 +160,7 @@ def analyze(
     structure = functools.partial(structure_of_run, lacking)
     with compiling_ahead(), _no_collections():
         try:
-            folder = RunFolder(path, launch)
+            folder = RunFolder(path, launch, more)
             with connected(scheduler) as cluster:
                 reader = cluster.read if cluster is not None else read_here
                 ppg = build_ppg(folder, reader=reader, front_end=structure, symbols=symbols, progress=progress)
