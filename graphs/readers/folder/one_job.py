@@ -40,8 +40,8 @@ def require_one_job(folders: Sequence[Path]) -> None:
 
 def _identities(folder: Path) -> set[str]:
     """What a folder has in common with others of its job alone."""
-    came = [layout.start_folder(folder, name) for name in layout.start_names(folder)]
-    found = {world for one in (folder, *came) for world in layout.worlds(one)}
+    came = [Path(layout.start_folder(folder, name)) for name in layout.start_names(folder)]
+    found = {world for one in [folder, *came] for world in layout.worlds(one)}
     token = _token(layout.job_file(folder))
     return found | ({token} if token else set())
 

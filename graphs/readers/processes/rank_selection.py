@@ -144,7 +144,10 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     missing = [rank for rank in range(world_size) if rank not in present]
     if missing:
         said = names.listed(missing)
-        warnings.append(f"no record of {said} of {world_size}; waiting for them cannot be explained")
+        warnings.append(
+            f"no record of {said} of {world_size}: what they do is unknown; waits count up to the last recorded "
+            "arrival (lower bounds), and savings are upper bounds"
+        )
     commands = [record.meta.get("argv", record.file.name) for record in launchers]
     return RankRecords(ranks, world_size, missing, commands, warnings, len(launches) > 1, worlds, names)
 
