@@ -23,7 +23,7 @@ from scalana.detectors.whatif import replay
 from scalana.graphs.arrays import hashing, segments
 
 _i4, _i8, _f8 = numba.int32[::1], numba.int64[::1], numba.float64[::1]
-_columns = numba.float64[:, ::1]
+_columns, _i8_2d = numba.float64[:, ::1], numba.int64[:, ::1]
 _calls, _pairs, _meetings = (numba.from_dtype(kind)[::1] for kind in (replay.CALL, replay.PAIR, replay.MEETING))
 _flags = numba.boolean[::1]
 _int, _float = numba.int64, numba.float64
@@ -56,7 +56,7 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
             _of(splitting.RunColumns, _i8, _i4, _flags),
             _of(splitting.SumColumns, _i8, _i4, _f8),
             _of(splitting.GroupColumns, _i8, _i8, _i8, _i8, _i8, _f8),
-            _of(splitting.SameWork, _i8, _int),
+            _of(splitting.SameWork, _i8_2d, _int),
             _of(splitting.Rules, _int, _int, _int, _float, _float),
         ),
     ),

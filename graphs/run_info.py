@@ -9,6 +9,7 @@ import numpy as np
 
 from scalana.graphs.dependences.unmatched import OpenCall
 from scalana.graphs.readers.columns.gather import Communicator, Gathered
+from scalana.graphs.readers.folder.going_on import records_going_on
 from scalana.graphs.readers.processes.launches import process_of
 from scalana.graphs.readers.processes.main_thread import is_called
 from scalana.graphs.readers.processes.process_names import ProcessNames
@@ -38,6 +39,8 @@ class RunInfo:
     seconds: float = 0.0
     """Wall-clock time of the job; where nobody measured that, or it had several launches, of the record."""
     exit_code: int | None = None
+    going_on: bool = False
+    """Whether the job still runs: all of this is about what it has recorded so far."""
     rate_hz: float = 0.0
     """Samples a second and thread."""
     start_unix_s: float | None = None
@@ -87,12 +90,14 @@ def describe_run(
         cores[rank] = int(record.meta["cores"]) if record.meta.get("cores", "").isdigit() else 0
     ended, called = _ended_by_others(data.records), any(map(is_called, own))
     idle = _idle_at_the_end(timeline) if called else set()
+    running = {id(record) for record in records_going_on(info, data.records)}
     span = float(np.max(timeline.locations.end_s, initial=0.0) - np.min(timeline.locations.start_s, initial=0.0))
     run = RunInfo(
         command=[str(word) for word in info.get("command") or []],
         cwd=str(info.get("cwd") or (own[0].meta.get("cwd", "") if own else "")),
         seconds=float((not chosen.several and info.get("seconds")) or span),
         exit_code=info.get("exit_code"),
+        going_on=bool(running),
         rate_hz=rate_hz(folder, data),
         start_unix_s=info.get("start_unix_s"),
         ranks=ranks,
@@ -100,7 +105,7 @@ def describe_run(
         killed_ranks=[
             rank
             for rank, record in zip(rank_of, own, strict=True)
-            if not (record.ended or _stopped(record) or process_of(record) in ended)
+            if not (record.ended or id(record) in running or _stopped(record) or process_of(record) in ended)
             # A framework starts and ends processes as it likes.
             and not (is_called(record) and rank in idle)
         ],
@@ -112,7 +117,7 @@ def describe_run(
         open_calls=open_calls,
         thinned_ranks=sorted(set(data.rank[data.is_own & data.thinned].tolist())),
         launchers=chosen.launchers,
-        notes=_notes(folder, data, chosen.names),
+        notes=_notes(folder, data, chosen.names, running),
         warnings=[*_unreadable(folder.troubles), *chosen.warnings],
     )
     run.warnings += _warnings(run, data, timeline)
@@ -153,11 +158,13 @@ def _stopped(record: ProcessRecord) -> bool:
     return any(note.startswith("recording stopped") for note in record.notes)
 
 
-def _notes(folder: RunFolder, data: Gathered, names: ProcessNames) -> list[str]:
-    """What the recorders noted, with the ranks that did, each note once."""
+def _notes(folder: RunFolder, data: Gathered, names: ProcessNames, running: set[int]) -> list[str]:
+    """What the recorders noted, with the ranks that did, each note once. A record that is ``running`` (:func:`id`) may
+    be read in the midst of a block."""
     told: dict[str, list[int]] = {}
     for record, rank in zip(data.records, data.rank.tolist(), strict=True):
-        for note in (*record.notes, *record.troubles):
+        torn = record.troubles[-1:] if id(record) in running else []
+        for note in (*record.notes, *(trouble for trouble in record.troubles if trouble not in torn)):
             told.setdefault(note, []).append(rank)
     notes = [f"{names.listed(ranks)}: {note}" for note, ranks in told.items()]
     return [*notes, *folder.notes()]

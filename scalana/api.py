@@ -120,17 +120,18 @@ def analyze(
     run: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     launch: int | None = None,
-    steps: tuple[int, int] | None = None,
+    steps: tuple[int, int] | int | None = None,
     scheduler: str | Cluster | None = None,
     progress: Callable[..., None] | None = None,
 ) -> Report:
-    """Analyse a run folder.
+    """Analyse a run folder. Of a run that is still going on, it is what there is so far.
 
     Args:
         run: The folder that ``scalana run`` or :func:`scalana.profile` made; several with the parts of one job.
         launch: Which launch, from 1 on, where the job started its ranks several times (a script with several
             ``mpirun``); None for the longest.
-        steps: First and last step (both included) to which the analysis is restricted; None for the whole run.
+        steps: First and last step (both included) to which the analysis is restricted, or how many of the last ones
+            (the first of all, which holds the start-up, is never among these); None for the whole run.
         scheduler: Address of a Dask scheduler whose workers read the records (``pip install 'scalana[dask]'``), or a
             connection to one; None to read them here.
         progress: Called now and then with what is being done, how much of it is done, and how much there is.
@@ -173,7 +174,7 @@ def analyze(
         ]
         ppg = replace(ppg, run=replace(ppg.run, warnings=[*ppg.run.warnings, *lacking, *gone]))
         if steps is not None:
-            return Report(_analyze_part(path, ppg, steps))
+            return Report(_analyze_part(path, ppg, steps) if isinstance(steps, tuple) else _analyze_last(ppg, steps))
         return Report(detectors.analyze(ppg, outside=_outside()))
 
 
@@ -188,6 +189,20 @@ def _analyze_part(path: str, ppg: PPG, window: tuple[int, int]) -> Analysis:
     except StepError as error:
         raise RunDataError(f"{path}: {error}") from error
     return detectors.analyze(part, steps, _outside(), window)
+
+
+def _analyze_last(ppg: PPG, count: int) -> Analysis:
+    """The analysis of the last steps alone, without the first of all; of everything where there are no others."""
+    from scalana import detectors
+    from scalana.detectors.when.step_marks import steps_of
+    from scalana.detectors.when.step_range import part_of
+
+    steps = steps_of(ppg)
+    if steps is None or len(steps) < 2:
+        return detectors.analyze(ppg, outside=_outside())
+    window = int(steps.number[max(len(steps) - count, 1)]), int(steps.number[-1])
+    part, chosen = part_of(ppg, steps, *window)
+    return detectors.analyze(part, chosen, _outside(), window)
 
 
 def _outside() -> Outside:

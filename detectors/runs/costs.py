@@ -17,6 +17,7 @@ from scalana.detectors.account import TimeSplit
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.noise.contention import calls_without_core_s, turns_s
+from scalana.detectors.runs.advice import EXITED
 from scalana.detectors.thresholds.differences import UNEXPLAINED_NOISE
 from scalana.detectors.thresholds.limits import BLOCKS
 from scalana.graphs.arrays.segments import weighted_count
@@ -151,7 +152,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     whole = run.ranks / recorded if recorded else 1.0
     warnings = [*run.warnings, *analysis.warnings]
     if run.exit_code:
-        warnings.append(f"ended with exit code {run.exit_code}: its work may be incomplete")
+        warnings.append(EXITED.format(code=run.exit_code))
     return RunCosts(
         name, run.ranks, run.seconds, psg, analysis.time, kind, vertex, line, whole * work, whole * caused,
         whole * transfer, whole * core_wait, whole * error, np.asarray(setup, dtype=bool), run.cwd, _is_crowded(run),
