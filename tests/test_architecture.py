@@ -180,6 +180,7 @@ ROOMS = {
         ("calls",),
         ("samples",),
         ("adjust", "bursts", "dependences", "spans", "steps"),
+        ("host_cores",),
         ("run_info",),
         ("ppg",),
     ),
