@@ -198,7 +198,7 @@ ROOMS = {
         ("registry", "compile_ahead", "advice"),
         ("run",),
     ),
-    "graphs/readers": (("processes",), ("folder",), ("columns",)),
+    "graphs/readers": (("processes", "portable"), ("folder",), ("columns",)),
     "detectors/pipeline": (
         ("advice",),
         ("model",),

@@ -12,6 +12,7 @@
     DIR/records/<host>-<pid>-<n>.models.json   the modules of torch that a process called
     DIR/records/<host>-<pid>-<n>.operators.json   the operators that these ran on few steps
     DIR/report.txt, DIR/report.json    the report, once there is one
+    DIR/native-frames.json             functions and lines of native code, for machines that lack its binaries
     DIR/mpi/                           what was compiled for the job, where it could lie nowhere else
 
 ``_core/record/run_layout.h`` has the same names for processes without Python; a test compares them.
@@ -89,6 +90,11 @@ def start_names(folder: Folder) -> list[str]:
 def report_file(folder: Folder, form: str) -> str:
     """Where the report of a form, ``text``, ``json`` or ``timeline``, is kept."""
     return os.path.join(folder, _REPORTS[form])
+
+
+def frames_file(folder: Folder) -> str:
+    """Where functions and lines of native code are kept, as far as they were known where the job ran."""
+    return os.path.join(folder, "native-frames.json")
 
 
 def made_folder(folder: Folder, kind: str) -> str:
