@@ -148,8 +148,8 @@ def analyze(
         AnalysisMissing: this Python lacks packages that the analysis needs.
     """
     analysis_home.require()
-    paths = [run] if isinstance(run, (str, os.PathLike)) else list(run)
-    path, *more = map(os.fspath, paths)
+    paths: list[str | os.PathLike[str]] = [run] if isinstance(run, (str, os.PathLike)) else list(run)
+    path, *more = [os.fspath(one) for one in paths]
     if source is not None and scheduler is not None:
         raise ClusterError("sources in another place cannot be used with a scheduler: leave out one of the two")
     for one in (path, *more):
