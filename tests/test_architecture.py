@@ -186,9 +186,7 @@ ROOMS = {
     ),
     "detectors": (
         ("thresholds",),
-        ("flat", "section_name", "source_calls", "kind"),
-        ("shared_evidence",),
-        ("evidence",),
+        ("evidence", "section_name", "source_calls", "kind"),
         ("finding", "shared_kinds", "account"),
         ("kinds",),
         ("delays",),

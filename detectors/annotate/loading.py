@@ -9,9 +9,9 @@ import numpy as np
 
 from scalana.detectors.annotate.advice import LOADING
 from scalana.detectors.annotator import Annotated
+from scalana.detectors.evidence import Loading
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
-from scalana.detectors.shared_evidence import Loading
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.periods import Periods

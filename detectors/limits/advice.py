@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.detectors.shared_evidence import InputBound
+from scalana.detectors.evidence import InputBound
 
 ADVICE = {
     "collection-bound": "Call gc.freeze() after the set-up, so that the collector skips the objects that exist by "

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from scalana.detectors.evidence import Transfers
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import ADVICE
 from scalana.detectors.limits.causal_profile import CausalProfile, PlaceProfile
 from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_even, is_worth, step_limit
 from scalana.detectors.noise.contention import CoreContention
 from scalana.detectors.reconcile import Extent
-from scalana.detectors.shared_evidence import Transfers
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.runtime.operations import BY_CODE
 

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from scalana.detectors.evidence import Evidence
+from scalana.detectors.evidence import BusyCores, Evidence
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import ADVICE
 from scalana.detectors.limits.causal_profile import CausalProfile
 from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_worth, step_limit
 from scalana.detectors.reconcile import Extent
-from scalana.detectors.shared_evidence import BusyCores
 from scalana.detectors.thresholds.factors import AS_MUCH
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.timeline import Timeline

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.evidence import Evidence
+from scalana.detectors.evidence import Evidence, InputBound, Loading
 from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
 from scalana.detectors.limits.advice import advise
@@ -18,7 +18,6 @@ from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.leaf import leaf_below
 from scalana.detectors.rollup.named_place import CodeLocation, named_places
-from scalana.detectors.shared_evidence import InputBound, Loading
 from scalana.detectors.thresholds.differences import DEAD_BAND
 from scalana.detectors.thresholds.factors import COMPARABLE
 from scalana.detectors.thresholds.shares import MAJORITY, MINOR, WORTH_IF_ONCE

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.evidence import Evidence
+from scalana.detectors.evidence import Evidence, StepLimit
 from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
 from scalana.detectors.limits.causal_profile import CausalProfile, PlaceProfile
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
-from scalana.detectors.shared_evidence import StepLimit
 from scalana.detectors.thresholds.differences import ORDINARY
 from scalana.detectors.thresholds.shares import MAJORITY, WORTH_IF_ONCE
 

@@ -4,28 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scalana.detectors.flat import Flat
-
-
-@dataclass(frozen=True, slots=True)
-class Loading:
-    """Waiting for data from a loader."""
-
-    workers: int | None = None
-    dataset: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class InputBound(Flat):
-    """Waiting for data on all ranks, in a step of the steady state: the median of the ranks."""
-
-    step_s: float
-    data_s: float
-    """Of these, waiting for data."""
-    predicted_workers: list[int]
-    """Workers of each rank's loader that would make a step shorter."""
-    predicted_step_s: list[float]
-    """What a step takes with them."""
+from scalana.detectors.evidence.flat import Flat
 
 
 @dataclass(frozen=True, slots=True)
