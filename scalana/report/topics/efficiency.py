@@ -125,6 +125,7 @@ def entries(analysis: Analysis) -> dict[str, Any]:
             "of": "steps" if found.of_steps else "run",
             "elapsed_s": plain(found.elapsed_s),
             **entry(found.whole),
+            "run": entry(found.run),
             "steps": [{"step": number, **entry(one)} for number, one in steps if one is not None],
             "low_steps": [step.number for step in found.over_steps.low],
             "fall": None
