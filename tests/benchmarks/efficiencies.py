@@ -3,8 +3,8 @@
 Run: ``python tests/benchmarks/efficiencies.py MPICC [--talp LIBDLB_MPI.so] [--rounds N] [--seconds S]``. The programs
 (``miniapps.c``) add up their own time in calls, and print the factors that follow. They run in turns under scalana and,
 if its library is given, TALP: each tool is compared with the clock of the program in the same run, so that load changes
-no difference. The table has the run with the median difference in parallel efficiency, and the last lines have the
-largest differences in all runs, in points.
+no difference. The table has the run with the median difference, and the last lines have the largest differences in all
+runs, and in how many programs both tools are off alike, to one point.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,15 @@ class Answer:
     def off(self) -> float:
         """The largest difference, in points."""
         return max(abs(one - other) for one, other in zip(self.own, self.tool, strict=True)) * 100
+
+
+def apart(answers: dict[str, list[Answer]]) -> float:
+    """By how many points two tools differ in what they are usually off."""
+    usual = [
+        [statistics.median(answer.tool[at] - answer.own[at] for answer in some) for at in range(len(FACTORS))]
+        for some in answers.values()
+    ]
+    return max(max(values) - min(values) for values in zip(*usual, strict=True)) * 100
 
 
 def run(words: list[str], environment: dict[str, str] | None = None) -> tuple[float, ...]:
@@ -88,6 +98,7 @@ def main() -> None:
     options = parser.parse_args()
     tools = ["scalana", *(["TALP"] if options.talp else [])]
     worst = dict.fromkeys(tools, 0.0)
+    agree = 0
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         program = folder / "miniapps"
@@ -104,9 +115,12 @@ def main() -> None:
                     answers["TALP"].append(by_talp(words, options.talp, folder / f"talp-{name}-{number}"))
             for tool, some in answers.items():
                 worst[tool] = max(worst[tool], *(answer.off() for answer in some))
+            agree += round(apart(answers), 1) <= 1.0
             print(row(name, answers), flush=True)
     for tool, points in worst.items():
         print(f"most that {tool} is off: {points:.2f} points")
+    if options.talp:
+        print(f"programs in which both agree to one point: {agree} of {len(PROGRAMS)}")
     print(f"load {os.getloadavg()[0]:.1f}")
 
 
