@@ -129,8 +129,10 @@ def _turns_in_calls(ppg: PPG, time: TimeSplit) -> list[str]:
 
 def _shared_cores(run: RunInfo) -> str:
     """How many ranks share how many cores; empty where every rank has one, or it is not known."""
-    cores = sum(dict(zip(run.host_of_rank, run.cores_of_rank, strict=False)).values())
-    return f"{run.ranks} ranks on {cores} cores" if 0 < cores < run.ranks else ""
+    sharing = run.cores.sharing()
+    cores = run.cores.count(sharing)
+    some = f" of {run.ranks}" if len(sharing) < run.ranks else ""
+    return f"{len(sharing)}{some} ranks on {cores} core{'s' * (cores > 1)}" if sharing else ""
 
 
 def _core_wait_share(timeline: Timeline) -> float:

@@ -180,6 +180,7 @@ ROOMS = {
         ("calls",),
         ("samples",),
         ("adjust", "bursts", "dependences", "spans", "steps"),
+        ("host_cores",),
         ("run_info",),
         ("ppg",),
     ),
@@ -197,7 +198,7 @@ ROOMS = {
         ("registry", "compile_ahead", "advice"),
         ("run",),
     ),
-    "graphs/readers": (("processes",), ("folder",), ("columns",)),
+    "graphs/readers": (("processes", "portable"), ("folder",), ("columns",)),
     "detectors/pipeline": (
         ("advice",),
         ("model",),

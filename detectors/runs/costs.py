@@ -6,7 +6,6 @@ structure of the program. This is what runs of different sizes, or of changed co
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -25,7 +24,6 @@ from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.readers.processes.process_names import ProcessNames
-from scalana.graphs.run_info import RunInfo
 from scalana.graphs.structure.align import align
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
 from scalana.graphs.timeline import Timeline
@@ -158,15 +156,9 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
         warnings.append(EXITED.format(code=run.exit_code))
     return RunCosts(
         name, run.ranks, run.seconds, psg, analysis.time, kind, vertex, line, whole * work, whole * caused,
-        whole * transfer, whole * core_wait, whole * error, np.asarray(setup, dtype=bool), run.cwd, _is_crowded(run),
-        warnings, run.names, analysis.section(EFFICIENCY),
+        whole * transfer, whole * core_wait, whole * error, np.asarray(setup, dtype=bool), run.cwd,
+        bool(run.cores.sharing()), warnings, run.names, analysis.section(EFFICIENCY),
     )  # fmt: skip
-
-
-def _is_crowded(run: RunInfo) -> bool:
-    ranks = Counter(run.host_of_rank)
-    cores = dict(zip(run.host_of_rank, run.cores_of_rank, strict=False))
-    return any(0 < cores[host] < count for host, count in ranks.items())
 
 
 def setup_vertices(psg: PSG, cwd: str) -> npt.NDArray[np.bool_]:
