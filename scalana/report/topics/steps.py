@@ -160,11 +160,8 @@ def slow_in_words(analysis: Analysis) -> str:
     slow = analysis.section(SLOW_STEPS)
     if not slow:
         return ""
-    shown = slow[:_MOST_SLOW]
-    causes: dict[str, list[SlowStep]] = {}
-    for step in shown:
-        causes.setdefault(_cause(step, analysis), []).append(step)
-    texts = []
+    shown, texts = slow[:_MOST_SLOW], []
+    causes = _by_cause(shown, analysis)
     for cause, of in causes.items():
         listed = ", ".join(f"{step.number} ({names.seconds(step.seconds)})" for step in of)
         texts.append(f"{listed}: {cause}" if cause else listed)
@@ -173,6 +170,25 @@ def slow_in_words(analysis: Analysis) -> str:
         texts.append(f"and {more} more")
     word = "slow step: " if len(slow) == 1 else "slow steps: "
     return word + "; ".join(texts)
+
+
+def slow_causes(analysis: Analysis) -> str:
+    """What makes the slowest steps longer, where that is known; "" where none has a cause."""
+    causes = _by_cause((analysis.section(SLOW_STEPS) or [])[:_MOST_SLOW], analysis)
+    causes.pop("", None)
+    texts = []
+    for cause, of in causes.items():
+        word = "step" if len(of) == 1 else "steps"
+        texts.append(f"{word} {', '.join(str(step.number) for step in of)} (cause: {cause})")
+    return "; ".join(texts)
+
+
+def _by_cause(steps: Sequence[SlowStep], analysis: Analysis) -> dict[str, list[SlowStep]]:
+    """Steps by what makes them longer, in words; "" for an unknown cause."""
+    causes: dict[str, list[SlowStep]] = {}
+    for step in steps:
+        causes.setdefault(_cause(step, analysis), []).append(step)
+    return causes
 
 
 def _cause(step: SlowStep, analysis: Analysis) -> str:
