@@ -151,7 +151,7 @@ def test_slow_steps_with_a_cause_are_not_nothing(tmp_path: Path) -> None:
     assert "Nothing stands out over the whole run" not in text.render(analysis)
     slow = [SlowStep(7, 0.4, finding), SlowStep(9, 0.3, finding), SlowStep(11, 0.3, None)]
     page = " ".join(text.render(with_section(analysis, SLOW_STEPS, slow)).split())
-    assert "Nothing stands out over the whole run, but single steps do: steps 7, 9 (cause: rank 1, train.py:9" in page
+    assert "Nothing stands out over the whole run, but single steps do: steps 7, 9 (cause: rank 2, train.py:9" in page
     assert "no rank waits for another one" not in page
 
 
