@@ -479,6 +479,8 @@ class Evidence:
     occurrences: int | None = None
     """Operations in which the ranks were late."""
     place: PlaceTime | None = None
+    whole_role: bool = False
+    """Whether these are all processes of a role that do this, each for as long, and others wait for them."""
     deadlock: Deadlock | None = None
     cpu: CpuSplit | None = None
     large_tasks: LargeTasks | None = None

@@ -30,6 +30,7 @@ from scalana.detectors.rollup.alone import join_done_alone
 from scalana.detectors.rollup.candidates import Candidate, join_entries, shares_of
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.paths import path_to
+from scalana.detectors.rollup.peers import among_peers
 from scalana.detectors.thresholds.differences import DEAD_BAND
 from scalana.detectors.thresholds.factors import FAR_MORE
 from scalana.detectors.thresholds.limits import MOST_FINDINGS
@@ -115,6 +116,7 @@ def detect_halves(
         return [], []
     run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()), waiting.pools)
     candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
+    candidates = among_peers(candidates, table, timeline, psg)
     large = [candidate for candidate in candidates if candidate.lost_s >= WORTH_A_FINDING * recorded]
     small = [candidate for candidate in candidates if candidate.lost_s < WORTH_A_FINDING * recorded]
     half = [candidate for candidate in small if wanted and candidate.lost_s >= MAJORITY * WORTH_A_FINDING * recorded]

@@ -12,11 +12,11 @@ import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.rollup.candidates import Candidate, shares_of
 from scalana.detectors.rollup.place_time import place_time
 from scalana.detectors.thresholds.differences import ORDINARY
-from scalana.detectors.thresholds.shares import NEXT_TO_NOTHING
-from scalana.graphs.arrays.types import BoolArray, FloatArray
+from scalana.detectors.thresholds.shares import MAJORITY, NEXT_TO_NOTHING
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
@@ -33,6 +33,22 @@ def peers_of(here: BoolArray, spent_s: FloatArray, timeline: Timeline) -> BoolAr
         others = same if same.any() else others
     doing = others & (spent_s > NEXT_TO_NOTHING * float(spent_s[here].mean()))
     return doing if 2 * np.count_nonzero(doing) > np.count_nonzero(others) else others
+
+
+def have_own_role(ranks: IntArray, timeline: Timeline) -> bool:
+    """Whether some processes have a role that others do not have."""
+    return timeline.has_roles and not np.isin(timeline.role, timeline.role[ranks]).all()
+
+
+def are_alike(here: BoolArray, spent_s: FloatArray, timeline: Timeline) -> bool:
+    """Whether some processes (``here``) are all of a role that spend time at a place, several, and each spends as long.
+    ``spent_s`` is the time there ``[ranks]``."""
+    if np.count_nonzero(here) < 2 or not have_own_role(np.flatnonzero(here), timeline):
+        return False
+    same = np.isin(timeline.role, timeline.role[here])
+    longest_s = float(spent_s[here].max())
+    rest_s = float(spent_s[same & ~here].max(initial=0.0))
+    return bool(rest_s <= NEXT_TO_NOTHING * longest_s and spent_s[here].min() * (1.0 + ORDINARY) >= longest_s)
 
 
 def among_peers(candidates: list[Candidate], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candidate]:
@@ -59,3 +75,12 @@ def _among_peers(candidate: Candidate, table: BlameTable, timeline: Timeline, ps
     entries = candidate.entries[longer[timeline.locations.rank[table.location[candidate.entries]]]]
     lost_s = float(table.seconds[entries].sum())
     return replace(candidate, entries=entries, lost_s=lost_s, ranks=np.flatnonzero(longer).tolist())
+
+
+def _waited_for_by_others(candidate: Candidate, role: BoolArray, table: BlameTable, timeline: Timeline) -> bool:
+    """Whether most of what a candidate costs is waiting of processes that have no such ``role`` ``[ranks]``."""
+    groups, hit = table.groups, np.flatnonzero(shares_of(candidate, table))
+    group = table.shares.group[hit]
+    seconds = table.flow_s[group] * table.shares.share[hit]
+    of_others = ~role[timeline.locations.rank[groups.group_waiter[group]]]
+    return float(seconds[of_others].sum()) > MAJORITY * float(seconds.sum())

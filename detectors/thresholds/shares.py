@@ -69,6 +69,7 @@ Why: A choice: samples at the border of a place may fall to its neighbour.
 - `contexts`: part of what ranks do of a work in some contexts, up to which they do next to nothing of it in another one
 - `findings`: part of the loop's process time below which a cause has next to no waiting
 - `named_line`: part of the seconds of the rank that runs a function most up to which another one does not run it
+- `peers`: part of the time of those at a place, up to which another process does not do it
 - `steps`: part of the time of those that a finding names, up to which other ranks do next to nothing at its place
 """
 WORTH_IF_UNSTEADY = 0.03
@@ -253,6 +254,7 @@ Why: Nothing else can be as much.
 - `named_line`: part of the excess in a function that decides where all of it goes; part of the time in a function that
   lies in the same parts of it here as elsewhere, if it always does the same
 - `named_place`: part of the blame that one line must have to be named by itself
+- `peers`: part of what a candidate costs that other roles wait, to be compared within its own
 - `pipeline.detector`: part of what a step takes longer that its causes must explain
 - `pools`: part of what ranks compute that must lie within calls of the pool
 - `reconcile`: part of what a finding speaks of that must be explained already for it to be left out

@@ -76,6 +76,8 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None) -
     if tasks is not None:
         where, longer = " on one rank after another" if several else "", names.seconds(tasks.large_tasks_over_s)
         return f"{text}: {tasks.large_tasks} tasks{where} take {longer} longer than usual."
+    if finding.evidence.whole_role:
+        return f"{text}, each as long as the others, while other processes wait for them."
     if finding.evidence.drifts and several:
         return f"{text}, each far more than the others during a part of the run."
     if others is None:
