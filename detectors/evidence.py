@@ -115,6 +115,15 @@ class TaskTimes(Flat):
 
 
 @dataclass(frozen=True, slots=True)
+class StartedBy(Flat):
+    """How ranks come to be that another one starts."""
+
+    started_by: list[int]
+    started_after_s: float
+    """After the start of that one, on average."""
+
+
+@dataclass(frozen=True, slots=True)
 class OpenOperation(Flat):
     """The call in which ranks waited to the end."""
 
@@ -482,6 +491,7 @@ class Evidence:
     whole_role: bool = False
     """Whether these are all processes of a role that do this, each for as long, and others wait for them."""
     deadlock: Deadlock | None = None
+    started: StartedBy | None = None
     cpu: CpuSplit | None = None
     large_tasks: LargeTasks | None = None
     helper_share: float | None = None

@@ -11,7 +11,6 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate
-from scalana.detectors.rollup.peers import have_own_role
 from scalana.detectors.rollup.place_time import place_time
 from scalana.detectors.thresholds.factors import AS_LONG
 from scalana.detectors.whatif.replay import Change
@@ -24,15 +23,14 @@ def with_alike(
     candidate: Candidate, change: Change, table: BlameTable, timeline: Timeline, psg: PSG
 ) -> tuple[Candidate, Change] | None:
     """A candidate with the ranks that take as long at its place, and what goes from the run when all are mended; None
-    where there are none, or where these are more than half of all: then it is the others that do little, unless these
-    have another role."""
+    where there are none, or where these make it more than half of all: then it is the others that do little."""
     if candidate.code_location.kind != TargetKind.OWN:
         return None
     wall_s = place_time(candidate, table, timeline, psg).wall_s
     blamed = np.intersect1d(candidate.ranks, timeline.locations.rank[table.location[candidate.entries]])
     here_s = float(wall_s[candidate.ranks].mean())
     ranks = np.union1d(candidate.ranks, np.flatnonzero(wall_s >= AS_LONG * here_s))
-    is_most = 2 * len(ranks) > timeline.ranks and not have_own_role(ranks, timeline)
+    is_most = 2 * len(ranks) > timeline.ranks and len(ranks) > len(candidate.ranks)
     if here_s <= 0.0 or len(ranks) == len(blamed) or is_most:
         return None
     joined = replace(candidate, ranks=ranks.tolist())

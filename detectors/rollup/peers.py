@@ -6,6 +6,7 @@ these, any worker does more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,11 +25,11 @@ from scalana.graphs.timeline import Timeline
 def peers_of(here: BoolArray, spent_s: FloatArray, timeline: Timeline) -> BoolArray:
     """The other processes that some (``here``) are compared with at a place ``[ranks]``.
 
-    They have the same role, if any others have it. Of these, they are the ones that spend time there, if more than half
-    do: the rest has other work. ``spent_s`` is the time there ``[ranks]``.
+    They have the same role, if these have one role, and any others have it. Of those, they are the ones that spend time
+    there, if more than half do: the rest has other work. ``spent_s`` is the time there ``[ranks]``.
     """
     others = ~here
-    if timeline.has_roles:
+    if timeline.has_roles and len(np.unique(timeline.role[here])) == 1:
         same = others & np.isin(timeline.role, timeline.role[here])
         others = same if same.any() else others
     doing = others & (spent_s > NEXT_TO_NOTHING * float(spent_s[here].mean()))
@@ -51,12 +52,22 @@ def are_alike(here: BoolArray, spent_s: FloatArray, timeline: Timeline) -> bool:
     return bool(rest_s <= NEXT_TO_NOTHING * longest_s and spent_s[here].min() * (1.0 + ORDINARY) >= longest_s)
 
 
-def among_peers(candidates: list[Candidate], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candidate]:
+def among_peers(
+    candidates: list[Candidate], pools: Sequence[Sequence[int]], table: BlameTable, timeline: Timeline, psg: PSG
+) -> list[Candidate]:
     """Candidates that processes of another role wait for, on those of their ranks that take longer than others of their
-    own role, largest first. Where all of the role take as long, it is all of them."""
+    own role, largest first. Where all of the role take as long, it is all of them.
+
+    Ranks of ``pools`` always take as long over the run: whoever is slow does fewer tasks.
+    """
     if not timeline.has_roles:
         return candidates
-    compared = [_among_peers(candidate, table, timeline, psg) for candidate in candidates]
+    compared = [
+        candidate
+        if any(set(candidate.ranks) <= set(pool) for pool in pools)
+        else _among_peers(candidate, table, timeline, psg)
+        for candidate in candidates
+    ]
     return sorted(compared, key=lambda candidate: -candidate.lost_s)
 
 

@@ -146,6 +146,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
   part of a candidate's excess, or waiting, that may be of another kind
 - `scaling.causes`: mean of the other ranks' work, of that of the one that works most, below which that one works alone
 - `step_presence`: part of what a step usually costs that has any cost, from which a step has some
+- `steps`: part of what a step usually loses, from which the first one, whose begin is inferred, loses something
 - `task_farms`: part of what a rank of a pool works before a call that others may work before the same; part of the
   pool's time by which ranks may end apart
 - `uneven_tasks`: part of what ranks compute at a place that must be in excess

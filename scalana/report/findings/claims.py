@@ -50,8 +50,9 @@ def filled(kind: Kind, finding: Finding, ranks: int, processes: ProcessNames = U
             return names.seconds(_amount(evidence.get(key)))
         if what == "count":
             return f"{_amount(evidence.get(key)):.0f}"
-        if what == "ranks":
-            return processes.many(evidence[key], ranks)
+        if what in ("ranks", "Ranks"):
+            named = processes.many(evidence[key], ranks)
+            return named if what == "ranks" else named[0].upper() + named[1:]
         if what == "text":
             return str(evidence[key])
         one, _, many = what.partition("|")

@@ -23,6 +23,7 @@ from scalana.report.topics import (
     regions,
     rl,
     roofline,
+    starts,
     steps,
     time,
 )
@@ -55,6 +56,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic("pipeline", pipeline.sections, pipeline.entries),
     Topic("device", device.sections, device.entries),
     Topic("rl", rl.sections, rl.entries),
+    Topic("starts", starts.sections),
     Topic("steps", steps.sections, steps.entries),
     Topic("regions", regions.sections, regions.entries),
     Topic("modules", modules.sections, modules.entries),
