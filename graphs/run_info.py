@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scalana.graphs.dependences.unmatched import OpenCall
+from scalana.graphs.host_cores import HostCores, core_numbers
 from scalana.graphs.readers.columns.gather import Communicator, Gathered
+from scalana.graphs.readers.folder.going_on import records_going_on
 from scalana.graphs.readers.processes.launches import process_of
 from scalana.graphs.readers.processes.main_thread import is_called
 from scalana.graphs.readers.processes.process_names import ProcessNames
@@ -39,6 +41,8 @@ class RunInfo:
     seconds: float = 0.0
     """Wall-clock time of the job; where nobody measured that, or it had several launches, of the record."""
     exit_code: int | None = None
+    going_on: bool = False
+    """Whether the job still runs: all of this is about what it has recorded so far."""
     rate_hz: float = 0.0
     """Samples a second and thread."""
     start_unix_s: float | None = None
@@ -52,8 +56,8 @@ class RunInfo:
     """What the processes are called: "rank 3", or "rollout 3" where there are several worlds."""
     host_of_rank: list[str] = field(default_factory=list)
     """``[ranks]``, "" where unknown."""
-    cores_of_rank: list[int] = field(default_factory=list)
-    """Cores that a rank may use ``[ranks]``, 0 where unknown."""
+    cores: HostCores = field(default_factory=HostCores)
+    """The cores that ranks may use, and share; those of no rank where nothing is known."""
     calls_of_rank: list[int] = field(default_factory=list)
     """Calls of communication that a rank made ``[ranks]``, all of its threads' and unsuccessful tests included."""
     comm_s_of_rank: list[float] = field(default_factory=list)
@@ -84,18 +88,20 @@ def describe_run(
     info = folder.info
     own = [record for record, is_own in zip(data.records, data.is_own.tolist(), strict=True) if is_own]
     rank_of = data.rank[data.is_own].tolist()
-    hosts, cores = [""] * ranks, [0] * ranks
+    hosts, cores = [""] * ranks, [frozenset[int]()] * ranks
     for rank, record in zip(rank_of, own, strict=True):
         hosts[rank] = record.meta.get("host", "")
-        cores[rank] = int(record.meta["cores"]) if record.meta.get("cores", "").isdigit() else 0
+        cores[rank] = core_numbers(record.meta)
     ended, called = _ended_by_others(data.records), any(map(is_called, own))
     idle = _idle_at_the_end(timeline) if called else set()
+    running = {id(record) for record in records_going_on(info, data.records)}
     span = float(np.max(timeline.locations.end_s, initial=0.0) - np.min(timeline.locations.start_s, initial=0.0))
     run = RunInfo(
         command=[str(word) for word in info.get("command") or []],
         cwd=str(info.get("cwd") or (own[0].meta.get("cwd", "") if own else "")),
         seconds=float((not chosen.several and info.get("seconds")) or span),
         exit_code=info.get("exit_code"),
+        going_on=bool(running),
         rate_hz=rate_hz(folder, data),
         start_unix_s=info.get("start_unix_s"),
         ranks=ranks,
@@ -103,20 +109,20 @@ def describe_run(
         killed_ranks=[
             rank
             for rank, record in zip(rank_of, own, strict=True)
-            if not (record.ended or _stopped(record) or process_of(record) in ended)
+            if not (record.ended or id(record) in running or _stopped(record) or process_of(record) in ended)
             # A framework starts and ends processes as it likes.
             and not (is_called(record) and rank in idle)
         ],
         worlds=chosen.worlds,
         names=chosen.names,
         host_of_rank=hosts,
-        cores_of_rank=cores,
+        cores=HostCores.of(hosts, cores),
         communicators=data.communicators,
         open_calls=open_calls,
         thinned_ranks=sorted(set(data.rank[data.is_own & data.thinned].tolist())),
         starts=starts_of(data.records, data.rank.tolist(), data.is_own.tolist()),
         launchers=chosen.launchers,
-        notes=_notes(folder, data, chosen.names),
+        notes=_notes(folder, data, chosen.names, running),
         warnings=[*_unreadable(folder.troubles), *chosen.warnings],
     )
     run.warnings += _warnings(run, data, timeline)
@@ -157,11 +163,13 @@ def _stopped(record: ProcessRecord) -> bool:
     return any(note.startswith("recording stopped") for note in record.notes)
 
 
-def _notes(folder: RunFolder, data: Gathered, names: ProcessNames) -> list[str]:
-    """What the recorders noted, with the ranks that did, each note once."""
+def _notes(folder: RunFolder, data: Gathered, names: ProcessNames, running: set[int]) -> list[str]:
+    """What the recorders noted, with the ranks that did, each note once. A record that is ``running`` (:func:`id`) may
+    be read in the midst of a block."""
     told: dict[str, list[int]] = {}
     for record, rank in zip(data.records, data.rank.tolist(), strict=True):
-        for note in (*record.notes, *record.troubles):
+        torn = record.troubles[-1:] if id(record) in running else []
+        for note in (*record.notes, *(trouble for trouble in record.troubles if trouble not in torn)):
             told.setdefault(note, []).append(rank)
     notes = [f"{names.listed(ranks)}: {note}" for note, ranks in told.items()]
     return [*notes, *folder.notes()]

@@ -108,6 +108,7 @@ def read(
     ranks: dict[tuple[bool, bytes], memoryview[int]],
     /,
 ) -> _Record: ...
+def split(payload: bytes | memoryview[int], /) -> tuple[bytes, bytes, int, int, bool, bool]: ...
 
 # ---- spans ----
 

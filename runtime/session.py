@@ -19,6 +19,9 @@ LAUNCHER_RATE_HZ = 10.0
 PARENT_VARIABLE = "SCALANA_PARENT"
 """``<pid>:<record file>:<1 once the process group is initialised>`` of the rank from which a process descends."""
 
+_LAUNCHES = frozenset(("torchrun", "accelerate", "torch.distributed.run", "torch.distributed.launch"))
+"""What stands at the beginning of the command line of a process that starts ranks of torch."""
+
 core: Any = None
 """The extension ``scalana.runtime._core`` while this process records, else ``None``."""
 run_folder = ""
@@ -189,8 +192,10 @@ def become_rank(rank: int, world_size: int, world: str = "") -> None:
 def become_launcher() -> None:
     """This process starts the ranks, so a rank in its environment (of a job manager's task) is not its own."""
     global process_role
-    if core is None or process_role == "child" or os.environ.get("RANK"):
+    if core is None or process_role == "child":
         return
+    if os.environ.get("RANK") and not _LAUNCHES.intersection(map(os.path.basename, sys.orig_argv[:4])):
+        return  # a rank that imports what launches; the rank in the environment of torchrun is that of its pod
     process_role = "launcher"
     core.meta("role", "launcher")
     core.meta("rank", "")

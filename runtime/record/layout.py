@@ -3,11 +3,15 @@
 ::
 
     DIR/run.json                       what was run; may be missing
+    DIR/job.json                       for which job the folder was made
+    DIR/starts/<name>.json             how a start of a job went that is started on several hosts
+    DIR/starts/<name>/records/...      what such a start recorded, where it came over the network
     DIR/records/<host>-<pid>-<n>.rec   one per recorded process, see :mod:`scalana.runtime.record.format`
     DIR/records/<host>-<pid>-0.note    why a process could not write one
     DIR/records/<host>-<pid>-<n>.models.json   the modules of torch that a process called
     DIR/records/<host>-<pid>-<n>.operators.json   the operators that these ran on few steps
     DIR/report.txt, DIR/report.json    the report, once there is one
+    DIR/native-frames.json             functions and lines of native code, for machines that lack its binaries
     DIR/mpi/                           what was compiled for the job, where it could lie nowhere else
 
 ``_core/record/run_layout.h`` has the same names for processes without Python; a test compares them.
@@ -28,7 +32,7 @@ RUN_VARIABLE, RATE_VARIABLE, BUDGET_VARIABLE = "SCALANA_RUN_DIR", "SCALANA_RATE_
 """In the environment of a job: the folder of its run, samples a second, bytes of a record at most."""
 DEFAULT_RATE_HZ = 200.0
 DEFAULT_BUDGET_BYTES = 64 << 20
-_INFO = "run.json"
+_INFO, _JOB, _STARTS, _START = "run.json", "job.json", "starts", ".json"
 _REPORTS = {"text": "report.txt", "json": "report.json", "timeline": "timeline.svg"}
 
 
@@ -37,9 +41,38 @@ def info_file(folder: Folder) -> str:
     return os.path.join(folder, _INFO)
 
 
+def job_file(folder: Folder) -> str:
+    """Where it says for which job the folder was made."""
+    return os.path.join(folder, _JOB)
+
+
+def start_file(folder: Folder, name: str) -> str:
+    """Where one of several starts of a job says how it went."""
+    return os.path.join(folder, _STARTS, name + _START)
+
+
+def start_folder(folder: Folder, name: str) -> str:
+    """The run folder of a start whose records came over the network."""
+    return os.path.join(folder, _STARTS, name)
+
+
+def start_names(folder: Folder) -> list[str]:
+    """The names of the starts of a job, if it has several."""
+    try:
+        names = os.listdir(os.path.join(folder, _STARTS))
+    except OSError:
+        return []
+    return [name.removesuffix(_START) for name in sorted(names) if name.endswith(_START)]
+
+
 def report_file(folder: Folder, form: str) -> str:
     """Where the report of a form, ``text``, ``json`` or ``timeline``, is kept."""
     return os.path.join(folder, _REPORTS[form])
+
+
+def frames_file(folder: Folder) -> str:
+    """Where functions and lines of native code are kept, as far as they were known where the job ran."""
+    return os.path.join(folder, "native-frames.json")
 
 
 def made_folder(folder: Folder, kind: str) -> str:
@@ -129,9 +162,18 @@ def write_info(folder: Folder, info: Mapping[str, object]) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    write_json(info_file(folder), info)
+
+
+def write_json(target: str, content: Mapping[str, object]) -> None:
+    """Write a JSON file, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     import json  # here: a job waits for all that is loaded before it
 
-    write_text(info_file(folder), json.dumps(dict(info), indent=1) + "\n")
+    write_text(target, json.dumps(dict(content), indent=1) + "\n")
 
 
 def write_text(target: str, text: str) -> None:

@@ -33,6 +33,7 @@ __all__ = ["COMMANDS", "WITHOUT_ANALYSIS", "CommandError", "command"]
 COMMANDS = {
     "run": "RunCommand",
     "report": "ReportCommand",
+    "watch": "WatchCommand",
     "scaling": "ScalingCommand",
     "diff": "DiffCommand",
     "psg": "PsgCommand",

@@ -7,7 +7,7 @@ import sys
 
 from scalana import console
 from scalana.commands.analysing import told
-from scalana.commands.compare import add_scheduler
+from scalana.commands.compare import add_scheduler, add_source, sources
 from scalana.errors import CommandError
 
 
@@ -59,6 +59,7 @@ examples:
         steps = parser.add_mutually_exclusive_group()
         steps.add_argument("--step", metavar="N", type=int, help="analyse only step N (the report lists the steps)")
         steps.add_argument("--steps", metavar="A:B", type=step_range, help="analyse only steps A to B, inclusive")
+        add_source(parser)
         add_scheduler(parser)
         parser.add_argument("--timeline", metavar="FILE", help="write a step of the run's pipeline to FILE, as SVG")
         parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
@@ -74,6 +75,7 @@ examples:
                 args.folder,
                 launch=args.launch,
                 steps=args.steps if args.step is None else (args.step, args.step),
+                source=sources(args),
                 scheduler=args.scheduler,
                 progress=progress,
             )

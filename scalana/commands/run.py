@@ -13,6 +13,11 @@ from scalana.errors import CommandError, UsageError
 from scalana.runtime.record import layout
 from scalana.version import __version__
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from scalana.job.meeting import Place
+    from scalana.job.parts import Part
+
 
 class RunCommand:
     """Run a job, record it, and print the report when it ends."""
@@ -29,8 +34,8 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.usage = (
-            "scalana run [-o DIR] [--rate HZ] [--format text|json] [--mpi] [--no-report] [--report-with PYTHON] "
-            "-- COMMAND ..."
+            "scalana run [-o DIR] [--rate HZ] [--format text|json] [--mpi] [--job ID] [--no-report] "
+            "[--report-with PYTHON] -- COMMAND ..."
         )
         parser.add_argument(
             "-o", "--output", metavar="DIR", help="run folder to create (default: scalana-<date>-<time>)"
@@ -43,6 +48,11 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         )
         parser.add_argument(
             "--mpi", action="store_true", help="the job uses MPI, although its command and scripts do not show it"
+        )
+        parser.add_argument(
+            "--job",
+            metavar="ID",
+            help="of a job that is started on several hosts: the same name on each (default: what its launcher says)",
         )
         parser.add_argument("--no-report", action="store_true", help="record, but write no report")
         parser.add_argument(
@@ -57,14 +67,18 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         """Run the job to its end, report, and leave as the job left."""
         if not sys.platform.startswith("linux"):
             raise CommandError("scalana run records on Linux only; here, use scalana report for runs of other machines")
-        from scalana.job import launch, supervise
+        from scalana.job import gathering, launch, parts, supervise
 
         command = _command(args)
         if args.report_with:
             from scalana import analysis_home
 
             args.report_with = analysis_home.python_of(args.report_with, "--report-with")
-        folder = _create_folder(args.output)
+        part = parts.part_of(command, os.environ)
+        if args.job:
+            part = parts.named_job(args.job, part)
+        place = _take_place(args.output, part)
+        folder = place.folder
         info: dict[str, object] = {
             "command": command,
             "cwd": os.getcwd(),
@@ -74,7 +88,9 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         }
         if not os.access(folder, os.W_OK | os.X_OK):
             raise UsageError(f"cannot write to the run folder {console.shown(folder)}: check its permissions")
-        if launch.stands_behind_the_launcher(command, os.environ):
+        if place.instead_of:
+            console.complain(f"{place.instead_of} is another run's folder: recording into {console.shown(folder)}")
+        if part.is_whole and launch.stands_behind_the_launcher(command, os.environ):
             console.complain("each rank is recorded as a separate job: put scalana run before the launcher instead")
         begin = time.monotonic()
         try:
@@ -84,22 +100,23 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             for note in missing:
                 console.complain(note)
             begin = time.monotonic()
-            returncode = supervise.execute(command, env, lambda: _write_info(folder, info))
+            returncode = supervise.execute(command, env, lambda: _write_info(place, info))
         except supervise.Signalled as signalled:
-            _remove_unused(folder)
+            _remove_unused(place)
             return supervise.exit_like(-signalled.number)
         except OSError as error:
-            _remove_unused(folder)
+            _remove_unused(place)
             return _not_started(command[0], error)
         info["seconds"] = time.monotonic() - begin
         info["exit_code"] = supervise.shell_code(returncode)
-        _finish(folder, command, info, args, missing, mpi="SCALANA_MPI_WRAPPERS" in env)
+        if os.path.isdir(folder):
+            _write_info(place, info)
+        if args.no_report or gathering.reports(place, part, time.monotonic() - begin, console.complain):
+            _finish(folder, command, args, missing, mpi="SCALANA_MPI_WRAPPERS" in env)
         return supervise.exit_like(returncode)
 
 
-def _finish(
-    folder: str, command: list[str], info: dict[str, object], args: argparse.Namespace, missing: list[str], mpi: bool
-) -> None:
+def _finish(folder: str, command: list[str], args: argparse.Namespace, missing: list[str], mpi: bool) -> None:
     """What follows the job. Whatever goes wrong here is one line for the user: the job itself has ended as it has.
 
     Args:
@@ -110,10 +127,11 @@ def _finish(
         if not os.path.isdir(folder):
             console.complain(f"the run folder {console.shown(folder)} was removed while the job ran: no report")
             return
-        _write_info(folder, info)
         if reason := _nothing_recorded(folder, command, missing, mpi):
             console.complain(f"nothing was recorded: {reason} (run folder: {console.shown(folder)})")
         elif args.no_report:
+            if mpi:
+                _keep_frames(folder, args)
             console.complain(f"recorded; for the report: scalana report {console.shown(folder)}")
         else:
             _report(folder, args)
@@ -149,6 +167,22 @@ def _report(folder: str, args: argparse.Namespace) -> None:
         console.complain(
             f"the analysis by {python} was ended by signal {-code} (records are in {console.shown(folder)})"
         )
+
+
+def _keep_frames(folder: str, args: argparse.Namespace) -> None:
+    """Keep what binaries say of native code, if there is an analysis: the report may be made on another machine."""
+    from scalana import analysis_home
+
+    try:
+        python = analysis_home.elsewhere(args.report_with, os.environ)
+    except CommandError:
+        return
+    if python is None:
+        from scalana.job import reporting
+
+        reporting.keep_frames(folder)
+    else:
+        analysis_home.run_there(python, [analysis_home.FRAMES, folder])
 
 
 def _compile_for_the_next_run() -> None:
@@ -194,27 +228,32 @@ def _command(args: argparse.Namespace) -> list[str]:
     return command
 
 
-def _create_folder(wanted: str | None) -> str:
-    from scalana.job import launch
+def _take_place(wanted: str | None, part: Part) -> Place:
+    from scalana.job import meeting
 
     try:
-        return launch.create_run_folder(wanted)
+        return meeting.take_place(wanted, part)
     except FileExistsError as error:
-        raise UsageError(f"{error.filename or error} exists and is not empty: choose another folder with -o") from None
+        raise UsageError(f"{error} exists and is not empty: choose another folder with -o") from None
     except OSError as error:
         raise UsageError(f"cannot create the run folder {wanted or 'here'}: {error.strerror or error}") from None
 
 
-def _write_info(folder: str, info: dict[str, object]) -> None:
-    console.or_complain(layout.info_file(folder), lambda _: layout.write_info(folder, info))
+def _write_info(place: Place, info: dict[str, object]) -> None:
+    from scalana.job import gathering
+
+    console.or_complain(layout.info_file(place.folder), lambda _: gathering.say_start(place, info))
 
 
-def _remove_unused(folder: str) -> None:
-    """Remove the folder of a run that never started."""
+def _remove_unused(place: Place) -> None:
+    """Remove the folder of a run that never started; of several starts, what this one left in it."""
     with contextlib.suppress(OSError):
-        for entry in os.scandir(folder):
+        if place.name:
+            os.unlink(layout.start_file(place.folder, place.name))
+            return
+        for entry in os.scandir(place.folder):
             os.rmdir(entry.path) if entry.is_dir() else os.unlink(entry.path)
-        os.rmdir(folder)
+        os.rmdir(place.folder)
 
 
 def _not_started(program: str, error: OSError) -> int:

@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from scalana.runtime.record import launchers, layout
 
 _LAUNCHES = r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|srun"
-
-
-def create_run_folder(wanted: str | None) -> str:
-    """Create the folder of a new run, and return its absolute path.
-
-    Args:
-        wanted: The folder asked for; it must not exist, or be empty. None takes ``scalana-<date>-<time>`` here.
-
-    Raises:
-        FileExistsError: ``wanted`` holds something already.
-        OSError: it cannot be created.
-    """
-    if wanted is not None:
-        os.makedirs(wanted, exist_ok=True)
-        if os.listdir(wanted):
-            raise FileExistsError(wanted)
-        return os.path.abspath(wanted)
-    stem = time.strftime("scalana-%Y%m%d-%H%M%S")
-    for attempt in range(1, 1000):
-        name = stem if attempt == 1 else f"{stem}-{attempt}"
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name)
-            return os.path.abspath(name)
-    raise FileExistsError(stem)
 
 
 def environment(folder: str, rate_hz: float, environ: Mapping[str, str]) -> dict[str, str]:

@@ -6,11 +6,12 @@ import gc
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from scalana.graphs.readers.folder.awaits import place_rests
+from scalana.graphs.readers.folder.decoding import read_record
+from scalana.graphs.readers.folder.moved_sources import NOT_MOVED, Moved
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord, RecordError, Shared
 
@@ -27,18 +28,38 @@ class RunFolder:
     Args:
         path: the folder.
         launch: which launch to analyse, from 1 on, where the job started its ranks several times; None for the longest.
+        source: a folder that holds what the folder held in which the job ran, if its sources are elsewhere by now.
+        moved: other folders of the run, and where they are now.
 
     Raises:
         RecordError: there is no such folder.
     """
 
-    def __init__(self, path: str | os.PathLike[str], launch: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        launch: int | None = None,
+        source: str | None = None,
+        moved: Mapping[str, str] | None = None,
+    ) -> None:
         self.path = Path(path)
         self.launch = launch
+        self.moved = NOT_MOVED
         if not self.path.is_dir():
             raise RecordError(f"{self.path}: no such run folder")
         self.troubles: list[str] = []
         """Files that could not be used, with the reason, after :meth:`processes`."""
+        folders = dict(moved or {})
+        if source is not None:
+            folders[self._ran_in()] = source
+        if folders:
+            self.moved = Moved(tuple((old, os.path.abspath(new)) for old, new in folders.items()))
+
+    def _ran_in(self) -> str:
+        cwd = self.info.get("cwd")
+        if not isinstance(cwd, str) or not cwd:
+            raise RecordError(f"{self.path}: does not say in which folder the job ran: name it (OLD=NEW)")
+        return cwd
 
     @property
     def info(self) -> dict[str, Any]:
@@ -58,6 +79,8 @@ class RunFolder:
             raise RecordError(f"{file}: not a JSON object: {error}") from error
         if not isinstance(info, dict):
             raise RecordError(f"{file}: not a JSON object")
+        if isinstance(info.get("cwd"), str):
+            info["cwd"] = self.moved.path(info["cwd"])
         return info
 
     def record_files(self) -> list[Path]:
@@ -103,7 +126,7 @@ class RunFolder:
             try:
                 for file in files[number * _AT_ONCE : (number + 1) * _AT_ONCE]:
                     try:
-                        records.append(place_rests(ProcessRecord.read(file, shared)))
+                        records.append(read_record(file, shared, self.moved))
                     except RecordError as error:
                         troubles.append(str(error))
             finally:

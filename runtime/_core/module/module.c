@@ -449,6 +449,8 @@ static PyMethodDef methods[] = {
     {"read", core_read, METH_VARARGS,
      "read(path, code_type, codes, code_rows, ranks): decode a record file; the last three are what files have in "
      "common."},
+    {"split", core_split, METH_O,
+     "split(payload): what later blocks need of a block of a record, and what speaks of its own time."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -269,3 +269,34 @@ PyObject *core_read(PyObject *module, PyObject *arguments)
     Py_DECREF(name);
     return dict;
 }
+
+PyObject *core_split(PyObject *module, PyObject *payload)
+{
+    Py_buffer view;
+    (void)module;
+    if (PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE) < 0) {
+        return NULL;
+    }
+    PyObject *definitions = PyBytes_FromStringAndSize(NULL, view.len), *rest = PyBytes_FromStringAndSize(NULL, view.len);
+    split_result result = {0};
+    bool good = definitions && rest;
+    if (good) {
+        uint8_t *to[] = {(uint8_t *)PyBytes_AS_STRING(definitions), (uint8_t *)PyBytes_AS_STRING(rest)};
+        Py_BEGIN_ALLOW_THREADS;
+        good = record_split(view.buf, (size_t)view.len, to[0], to[1], &result);
+        Py_END_ALLOW_THREADS;
+        if (!good) {
+            PyErr_NoMemory();
+        }
+    }
+    PyBuffer_Release(&view);
+    if (good && _PyBytes_Resize(&definitions, (Py_ssize_t)result.definitions) == 0 &&
+        _PyBytes_Resize(&rest, (Py_ssize_t)result.rest) == 0) {
+        return Py_BuildValue("NNKKNN", definitions, rest, (unsigned long long)result.first_ns,
+                             (unsigned long long)result.last_ns, PyBool_FromLong(result.ended),
+                             PyBool_FromLong(result.bad));
+    }
+    Py_XDECREF(definitions);
+    Py_XDECREF(rest);
+    return NULL;
+}

@@ -1,4 +1,4 @@
-/* read(): a record file as Python objects. */
+/* read(): a record file as Python objects. split(): a block of one in two. */
 #ifndef SCALANA_MODULE_READ_H
 #define SCALANA_MODULE_READ_H
 
@@ -6,5 +6,6 @@
 #include <Python.h>
 
 PyObject *core_read(PyObject *module, PyObject *arguments);
+PyObject *core_split(PyObject *module, PyObject *payload);
 
 #endif

@@ -105,6 +105,28 @@ static void meta_number(const char *key, long long value)
     meta(key, text);
 }
 
+/* The numbers of cores, as the kernel lists them: "0-3,8". */
+static void meta_cores(const cpu_set_t *cores)
+{
+    char text[8 * CPU_SETSIZE] = "";
+    size_t at = 0;
+    for (int first = 0; first < CPU_SETSIZE; first++) {
+        int last = first;
+        if (!CPU_ISSET(first, cores)) {
+            continue;
+        }
+        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, cores)) {
+            last++;
+        }
+        at += (size_t)sprintf(text + at, "%s%d", at ? "," : "", first);
+        if (last > first) {
+            at += (size_t)sprintf(text + at, "-%d", last);
+        }
+        first = last;
+    }
+    meta("core_list", text);
+}
+
 static void note(const char *text)
 {
     if (api.recorder->is_on()) {
@@ -190,6 +212,7 @@ static void describe(double rate_hz, const char *sampler)
     meta("rate_hz", text);
     if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
         meta_number("cores", CPU_COUNT(&cores));
+        meta_cores(&cores);
     }
     ssize_t n = readlink("/proc/self/exe", text, sizeof text - 1);
     if (n > 0) {

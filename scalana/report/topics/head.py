@@ -17,7 +17,16 @@ if TYPE_CHECKING:
 
 def lines(analysis: Analysis) -> tuple[str, ...]:
     """The run as a whole, and its steps."""
-    return texts(" · ".join(_facts(analysis)), steps.in_words(analysis))
+    return texts(_so_far(analysis), " · ".join(_facts(analysis)), steps.in_words(analysis))
+
+
+def _so_far(analysis: Analysis) -> str:
+    """That a run goes on, and how far it has come."""
+    if not analysis.ppg.run.going_on:
+        return ""
+    found = analysis.steps
+    until = f"until step {found.number[-1]}" if found is not None and len(found) else "until now"
+    return f"the run is still going on; this is what it has recorded {until}"
 
 
 def _facts(analysis: Analysis) -> list[str]:

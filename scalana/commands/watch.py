@@ -1,0 +1,71 @@
+"""``scalana watch``: what a run is doing while it goes on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from scalana import console
+from scalana.commands.analysing import told
+
+
+class WatchCommand:
+    """Watch a run that is still going on."""
+
+    example = """\
+examples:
+  scalana watch scalana-20250131-142233
+  scalana watch --once scalana-20250131-142233
+  scalana watch --json scalana-20250131-142233
+
+Keys: q ends it, space pauses, s shows more or fewer steps, r shows each rank or groups of them, j and k move through
+the ranks.
+"""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("folder", metavar="DIR", help="run folder, made by scalana run")
+        parser.add_argument("--once", action="store_true", help="print one picture, and end")
+        parser.add_argument("--json", action="store_true", help="print one picture as JSON, and end")
+        parser.add_argument(
+            "--every", metavar="SECONDS", type=_seconds, default=2.0, help="seconds between two looks (default: 2)"
+        )
+        parser.add_argument(
+            "--last", metavar="N", type=_count, default=20, help="how many of the last steps are analysed (default: 20)"
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Look at the run, once or until it ends."""
+        from scalana.live.draw import Shown, lines
+        from scalana.live.look import Looker
+        from scalana.live.view import document
+        from scalana.report.text.paint import Paint
+
+        with told(args.folder), Looker(args.folder, args.last) as looker:
+            if args.json:
+                console.write(json.dumps(document(looker.look()), indent=1) + "\n", sys.stdout)
+            elif args.once or not console.is_terminal(sys.stdout):
+                paint, width = Paint(console.wants_color(sys.stdout)), console.width(sys.stdout)
+                console.write("\n".join(lines(looker.look(), width, 0, paint, Shown())) + "\n", sys.stdout)
+            else:
+                from scalana.live.terminal import follow
+
+                follow(looker, args.every)
+        return 0
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not a number: {text!r}") from None
+    if not 0.2 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"{text} is outside 0.2 ... 3600 seconds")
+    return value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of steps: give 1 or more")
+    return int(text)

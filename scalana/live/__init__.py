@@ -1,0 +1,1 @@
+"""What a run is doing while it goes on: its last part, read as its records grow."""

@@ -1,0 +1,164 @@
+"""Looks at a run that goes on, again and again: what it was told before is not read again."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from scalana.errors import RunDataError
+from scalana.graphs.readers.folder.run_folder import RunFolder
+from scalana.live.now import Moment, moment_of
+from scalana.live.run_tail import RunTail
+from scalana.live.view import Analysed, Cause, View
+
+if TYPE_CHECKING:
+    from scalana.api import Report
+    from scalana.detectors.finding import Finding
+
+_FIRST_S = 30.0
+"""Seconds that are looked at, as long as it is not known how long steps take."""
+_LEAST_S, _MOST_S = 10.0, 600.0
+_STEPS_SHOWN = 480
+_CAUSES = 5
+
+
+class Looker:
+    """Looks at one run.
+
+    Args:
+        folder: the run folder.
+        steps: how many of the last steps are analysed.
+    """
+
+    def __init__(self, folder: str, steps: int) -> None:
+        self.folder = folder
+        self.steps = steps
+        self._run = RunFolder(folder)
+        self._tail = RunTail(folder, _FIRST_S)
+        self._shown: deque[tuple[int, float]] = deque(maxlen=_STEPS_SHOWN)
+        self._known: dict[tuple[str, str, int, tuple[int, ...]], Cause] = {}
+        self._analysed: Analysed | None = None
+
+    def __enter__(self) -> Looker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._tail.__exit__()
+
+    def look(self, *, analyse: bool = True) -> View:
+        """The run as it is now; with ``analyse``, the causes are those of the last steps, else those of last time.
+
+        Raises:
+            RunDataError: it has no record that can be read.
+        """
+        self._tail.update()
+        part = self._tail.write()
+        moment = moment_of(part)
+        info, behind_s = self._run.info, _behind_s(moment)
+        self._take_steps(moment)
+        if analyse:
+            self._analysed = self._analyse(part, moment)
+        start = info.get("start_unix_s")
+        now, exit_code = time.time(), info.get("exit_code")
+        ran = info.get("seconds") if exit_code is not None else None
+        return View(
+            folder=self.folder,
+            command=tuple(map(str, info.get("command") or ())),
+            going_on=moment.going_on,
+            exit_code=exit_code,
+            seconds=float(ran) if ran is not None else now - start if start else 0.0,
+            behind_s=behind_s,
+            unix_s=now,
+            steps=tuple(self._shown),
+            analysed=self._analysed,
+            moment=moment,
+        )
+
+    def _take_steps(self, moment: Moment) -> None:
+        """Add the steps that are new; and have as much of the run at hand as the last ones take."""
+        last = self._shown[-1][0] if self._shown else -1
+        self._shown.extend((step, seconds) for step, seconds in moment.step_s.items() if step > last)
+        if moment.step_s:
+            each = sorted(moment.step_s.values())[len(moment.step_s) // 2]
+            self._tail.keep_s = min(max(each * (self.steps + 2), _LEAST_S), _MOST_S)
+
+    def _analyse(self, part: str, moment: Moment) -> Analysed | None:
+        from scalana import api  # a job that is only listened to needs none of it
+
+        try:
+            report = api.analyze(part, steps=self.steps)
+        except RunDataError:
+            return None
+        steps = report.analysis.steps
+        return Analysed(
+            first_step=int(steps.number[0]) if steps is not None else None,
+            last_step=int(steps.number[-1]) if steps is not None else None,
+            step_s=float(steps.length_s().mean()) if steps is not None else 0.0,
+            parts=_parts(report),
+            causes=tuple(self._causes(report, moment)),
+        )
+
+    def _causes(self, report: Report, moment: Moment) -> list[Cause]:
+        """The largest faults, each with since when it is known; those that are gone are forgotten."""
+        from scalana.report.findings.order import faults_of
+
+        first, found = self._analysed is None, []
+        for finding in faults_of(report.analysis)[:_CAUSES]:
+            cause = _cause(report, finding, moment)
+            known = self._known.get(cause.key, replace(cause, is_older=cause.is_older and first))
+            since = known.since_step, known.since_unix_s, known.is_older
+            found.append(replace(cause, since_step=since[0], since_unix_s=since[1], is_older=since[2]))
+        self._known = {cause.key: cause for cause in found}
+        return found
+
+
+def _cause(report: Report, finding: Finding, moment: Moment) -> Cause:
+    """A finding in short. It is there since the step from which on it costs more, or else since the first one that was
+    looked at."""
+    from scalana.report import names
+    from scalana.report.findings.claims import claim
+
+    run, steps, trend = report.analysis.ppg.run, report.analysis.steps, finding.evidence.over_steps
+    since = None if steps is None else int(steps.number[0])
+    if trend is not None and trend.from_step is not None:
+        since = trend.from_step
+    ago_s = 0.0
+    if steps is not None and since is not None:
+        start, end = steps.on_all_ranks()
+        row = int(abs(steps.number - since).argmin())
+        ago_s = float(end[-1].max() - start[row].min())
+    return Cause(
+        kind=finding.kind,
+        what=claim(finding, run.ranks, run.names),
+        file=names.relative(finding.file, run.cwd),
+        line=finding.line,
+        function=finding.function,
+        ranks=tuple(sorted(finding.ranks)),
+        who=moment.names.many(finding.ranks, run.ranks),
+        lost_share=finding.lost_share,
+        saving_share=max(finding.saving_s or 0.0, 0.0) / run.seconds if run.seconds else 0.0,
+        since_step=since,
+        since_unix_s=time.time() - ago_s,
+        is_older=trend is None or trend.from_step is None,
+    )
+
+
+def _parts(report: Report) -> tuple[tuple[str, float], ...]:
+    """Where the time of the ranks goes."""
+    from scalana.report.topics.time import PARTS, shown_time
+
+    time_split = shown_time(report.analysis)
+    total = time_split.total_s
+    if total <= 0:
+        return ()
+    return tuple((name, getattr(time_split, field) / total) for field, name in PARTS.items())
+
+
+def _behind_s(moment: Moment) -> float:
+    """How long ago the latest recorded moment is; 0 where only another host's clock tells."""
+    if socket.gethostname() not in moment.hosts:
+        return 0.0
+    return max(time.monotonic() - moment.latest_ns * 1e-9, 0.0)

@@ -1,0 +1,92 @@
+"""The last part of a run that goes on, as a run folder of its own that any analysis can read.
+
+What an update costs depends on what was written since the last one, and on how much is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections import defaultdict
+
+from scalana.runtime.record import layout
+from scalana.runtime.record.tail import RecordTail
+
+_IN_MEMORY = "/dev/shm"
+
+
+class RunTail:
+    """The last part of a run, in a folder that lasts as long as this object is open.
+
+    Args:
+        folder: the folder of the run.
+        keep_s: seconds before the latest moment of each host that are kept.
+    """
+
+    def __init__(self, folder: str, keep_s: float) -> None:
+        self.folder = folder
+        self.keep_s = keep_s
+        self._tails: dict[str, RecordTail] = {}
+        self._over: set[str] = set()
+        self._own = tempfile.mkdtemp(prefix="scalana-live-", dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
+
+    def __enter__(self) -> RunTail:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._own, ignore_errors=True)
+
+    def update(self) -> bool:
+        """Read what was recorded since the last time; whether there was anything."""
+        keep_ns = int(self.keep_s * 1e9)
+        grown = False
+        for file in layout.record_files(self.folder):
+            if file not in self._over:
+                grown |= self._tails.setdefault(file, RecordTail(file)).update(keep_ns)
+        latest = self.latest_ns()
+        for file, tail in list(self._tails.items()):
+            before = latest[_host(file)] - keep_ns
+            tail.trim(before)
+            if tail.ended and tail.last_ns < before:
+                del self._tails[file]
+                self._over.add(file)
+        return grown
+
+    def latest_ns(self) -> dict[str, int]:
+        """The latest moment that any record of a host speaks of; by host."""
+        latest: dict[str, int] = defaultdict(int)
+        for file, tail in self._tails.items():
+            latest[_host(file)] = max(latest[_host(file)], tail.last_ns)
+        return latest
+
+    def write(self) -> str:
+        """Write what is kept, as a run folder; returns that."""
+        layout.make_records(self._own)
+        shutil.rmtree(os.path.dirname(layout.new_record(self._own, "", 0)))
+        layout.make_records(self._own)
+        _link(layout.info_file(self.folder), layout.info_file(self._own))
+        for file, tail in self._tails.items():
+            content = tail.content(tail.first_ns or tail.last_ns)
+            if not content:
+                continue
+            own = os.path.join(self._own, os.path.relpath(file, self.folder))
+            with open(own, "wb") as target:
+                target.write(content)
+            with contextlib.suppress(OSError):
+                os.utime(own, ns=(0, os.stat(file).st_mtime_ns))  # which may be all that says that it is written to
+            for beside in (layout.models_file, layout.operators_file):
+                _link(beside(file), beside(own))
+        return self._own
+
+
+def _link(file: str, own: str) -> None:
+    """Make what lies in the run's folder lie in ours too, if it does."""
+    if os.path.exists(file) and not os.path.lexists(own):
+        os.symlink(os.path.abspath(file), own)
+
+
+def _host(file: str) -> str:
+    """The host of a record, as its name says."""
+    return os.path.basename(file).rsplit("-", 2)[0]

@@ -1,0 +1,43 @@
+"""A run that is going on, as its folder looks at some moment: the records up to one of their blocks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from pathlib import Path
+
+from scalana.runtime.record import layout
+from tests.scalana.recorded import write_run
+
+_FILE_HEADER, _HEADER = 16, struct.Struct("<IIII")
+
+
+class GrowingRun:
+    """The run of :mod:`tests.scalana.recorded`, a block of each record at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "run"
+        whole = folder / "whole"
+        write_run(whole, folder / "job")
+        shutil.copytree(whole, self.folder)
+        info = json.loads(Path(layout.info_file(whole)).read_text())
+        self._ended = dict(info)
+        for of_the_end in ("exit_code", "seconds"):
+            del info[of_the_end]
+        layout.write_info(self.folder, info)
+        self._data = {Path(file): Path(file).read_bytes() for file in layout.record_files(self.folder)}
+
+    def grow(self, blocks: int, torn: int = 0) -> None:
+        """Have so many blocks in each record, and some bytes of the next one."""
+        for file, data in self._data.items():
+            at = _FILE_HEADER
+            for _ in range(blocks):
+                at += _HEADER.size + _HEADER.unpack_from(data, at)[1]
+            file.write_bytes(data[: at + torn])
+
+    def end(self) -> None:
+        """Have all of it."""
+        for file, data in self._data.items():
+            file.write_bytes(data)
+        layout.write_info(self.folder, self._ended)
