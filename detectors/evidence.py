@@ -6,14 +6,10 @@ A field has the name of its key, whose meaning ``docs/report.md`` gives.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-
-class Flat:
-    """A topic whose keys stand among those of the evidence itself, and not under one of their own."""
-
-    __slots__ = ()
+from scalana.detectors.evidence_keys import Flat, as_keys, plain, updated
 
 
 @dataclass(frozen=True, slots=True)
@@ -561,7 +557,7 @@ class Evidence:
 
     def updated(self, more: Evidence) -> Evidence:
         """The same with what else is known, which has the word where both know something."""
-        return replace(self, **{name: _updated(getattr(self, name), getattr(more, name)) for name in more.order})
+        return replace(self, **{name: updated(getattr(self, name), getattr(more, name)) for name in more.order})
 
     @property
     def sleeps(self) -> bool:
@@ -582,26 +578,5 @@ class Evidence:
         found: dict[str, Any] = {}
         for name in self.order:
             value = getattr(self, name)
-            found |= _as_dict(value) if isinstance(value, Flat) else {name: _plain(value)}
+            found |= as_keys(value) if isinstance(value, Flat) else {name: plain(value)}
         return found
-
-
-def _updated(old: Any, new: Any) -> Any:
-    """A topic with what another one of the kind knows besides."""
-    is_flat = isinstance(new, Flat)
-    if not is_flat or old is None:
-        return new
-    known = {one.name: getattr(old, one.name) for one in fields(new) if getattr(new, one.name) is one.default}
-    return replace(new, **known)
-
-
-def _as_dict(topic: Any) -> dict[str, Any]:
-    """A topic by its keys, without what is not known: what is as it is by default."""
-    known = {one: getattr(topic, one.name) for one in fields(topic)}
-    return {one.name.rstrip("_"): _plain(value) for one, value in known.items() if value is not one.default}
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return _as_dict(value)
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value

@@ -9,6 +9,7 @@ from scalana.runtime.patching import Patches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import Any
 
 _MOST = 64
@@ -33,8 +34,9 @@ def _started(state: Any, arguments: tuple[Any, ...], result: Any, failure: type[
     if core is None or pid is None or failure is not None or _recorded >= _MOST:
         return
     _recorded += 1
-    frame, lines = sys._getframe(1), []
+    lines: list[str] = []
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and len(lines) < _MOST_FRAMES:
         lines.append(f"{frame.f_lineno}\t{frame.f_code.co_name}\t{frame.f_code.co_filename}")
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     core.meta(f"started:{pid}", "\n".join(lines))

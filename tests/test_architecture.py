@@ -185,7 +185,7 @@ ROOMS = {
         ("ppg",),
     ),
     "detectors": (
-        ("thresholds",),
+        ("thresholds", "evidence_keys"),
         ("evidence", "section_name"),
         ("finding", "kinds", "account"),
         ("delays",),

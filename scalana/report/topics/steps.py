@@ -12,7 +12,9 @@ from scalana.detectors.when.steady import STEADY
 from scalana.report import names
 from scalana.report.document.pictures import ColumnBar, Columns
 from scalana.report.document.sections import Facts, Part, Section
+from scalana.report.findings.claims import claim
 from scalana.report.findings.entry import ranks_entry, root_entry
+from scalana.report.findings.sentences import cost
 from scalana.report.topics import time
 from scalana.report.values import plain
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from scalana.detectors.when.slow_steps import SlowStep
     from scalana.graphs.run_info import RunInfo
 
+_STARTED_LATE = "started-late"
+"""Kind of findings that are about start-up, and are no faults of the steps."""
 _MOST_SLOW = 3
 """Slow steps that are named in the text."""
 MOST_COLUMNS = 240
@@ -93,11 +97,22 @@ def summary(analysis: Analysis) -> Summary | None:
 
 
 def sections(analysis: Analysis) -> Sequence[Section]:
-    """Which steps were slow, and how long every one took."""
+    """Ranks that start late, which steps were slow, and how long every one took."""
     columns, slow = _columns(analysis), slow_in_words(analysis)
-    parts: list[Part] = [Facts((slow,), hangs=True)] if slow else []
+    parts: list[Part] = [Facts((line,), hangs=True) for line in (*_started_late(analysis), slow) if line]
     parts += [columns] if columns is not None else []
     return [Section("steps", "Steps", (tuple(parts),), is_head=True)] if parts else []
+
+
+def _started_late(analysis: Analysis) -> list[str]:
+    """What each line that starts ranks late brings to start-up, and to no step."""
+    run, said = analysis.ppg.run, []
+    for finding in analysis.findings:
+        if finding.kind == _STARTED_LATE:
+            where = f"{names.place(names.near(finding.file, run.cwd), finding.line)} {finding.function}"
+            sentences = claim(finding, run.ranks, run.names), cost(finding, run), finding.advice
+            said.append(f"start-up: {where}: {' '.join(filter(None, sentences))}")
+    return said
 
 
 def _columns(analysis: Analysis) -> Columns | None:

@@ -25,7 +25,6 @@ from scalana.report.topics import (
     regions,
     rl,
     roofline,
-    starts,
     steps,
     time,
 )
@@ -59,7 +58,6 @@ TOPICS: tuple[Topic, ...] = (
     Topic("pipeline", pipeline.sections, pipeline.entries),
     Topic("device", device.sections, device.entries),
     Topic("rl", rl.sections, rl.entries),
-    Topic("starts", starts.sections),
     Topic("steps", steps.sections, steps.entries),
     Topic("efficiency", efficiency.sections, efficiency.entries),
     Topic("regions", regions.sections, regions.entries),
