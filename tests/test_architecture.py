@@ -185,7 +185,7 @@ ROOMS = {
         ("ppg",),
     ),
     "detectors": (
-        ("thresholds", "evidence_keys"),
+        ("thresholds",),
         ("evidence", "section_name"),
         ("finding", "kinds", "account"),
         ("delays",),

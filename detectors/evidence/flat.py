@@ -1,4 +1,4 @@
-"""How topics of evidence become the keys of the JSON report, and how two of one kind become one."""
+"""What becomes of evidence in the JSON report: topics with keys of their own, and others."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def updated(old: Any, new: Any) -> Any:
     return replace(new, **known)
 
 
-def as_keys(topic: Any) -> dict[str, Any]:
+def as_dict(topic: Any) -> dict[str, Any]:
     """A topic by its keys, without what is not known: what is as it is by default."""
     known = {one: getattr(topic, one.name) for one in fields(topic)}
     return {one.name.rstrip("_"): plain(value) for one, value in known.items() if value is not one.default}
 
 
 def plain(value: Any) -> Any:
-    """A value of a topic as dicts, lists, strings and numbers."""
+    """A value as JSON has it: topics by their keys, sequences as lists."""
     if is_dataclass(value):
-        return as_keys(value)
+        return as_dict(value)
     return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
