@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -19,6 +18,7 @@ from scalana.detectors.pipeline.model.lowering import Code
 from scalana.detectors.pipeline.model.sequence import CodeArray, RowArray
 from scalana.detectors.pipeline.model.simulate import Setting, Timeline
 from scalana.detectors.thresholds.shares import SLIGHT
+from scalana.graphs.arrays.compiled import compiled
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 ShareArray = npt.NDArray[np.float32]
@@ -84,7 +84,7 @@ def _last_there(timeline: Timeline) -> IntArray:
     return last
 
 
-@numba.njit(cache=True)
+@compiled
 def _walk(
     operation: int,
     rank: int,
@@ -136,7 +136,7 @@ def _walk(
         i -= 1
 
 
-@numba.njit(cache=True)
+@compiled
 def _spread(
     released: int,
     since: float,
@@ -203,7 +203,7 @@ def _spread(
         into[columns - 1 if released < last else stage[argument[released]]] += rest
 
 
-@numba.njit(cache=True)
+@compiled
 def _walk_all(
     first: IntArray,
     code: CodeArray,
