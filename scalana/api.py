@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -120,7 +120,7 @@ class Report:
 
 
 def analyze(
-    run: str | os.PathLike[str],
+    run: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     launch: int | None = None,
     steps: tuple[int, int] | int | None = None,
@@ -131,7 +131,7 @@ def analyze(
     """Analyse a run folder. Of a run that is still going on, it is what there is so far.
 
     Args:
-        run: The folder that ``scalana run`` or :func:`scalana.profile` made.
+        run: The folder that ``scalana run`` or :func:`scalana.profile` made; several with the parts of one job.
         launch: Which launch, from 1 on, where the job started its ranks several times (a script with several
             ``mpirun``); None for the longest.
         steps: First and last step (both included) to which the analysis is restricted, or how many of the last ones
@@ -148,12 +148,14 @@ def analyze(
         AnalysisMissing: this Python lacks packages that the analysis needs.
     """
     analysis_home.require()
-    path = os.fspath(run)
+    paths: list[str | os.PathLike[str]] = [run] if isinstance(run, (str, os.PathLike)) else list(run)
+    path, *more = [os.fspath(one) for one in paths]
     if source is not None and scheduler is not None:
         raise ClusterError("sources in another place cannot be used with a scheduler: leave out one of the two")
-    if not os.path.isdir(path):
-        reason = "not a folder" if os.path.exists(path) else "no such folder"
-        raise RunDataError(f"{path}: {reason}")
+    for one in (path, *more):
+        if not os.path.isdir(one):
+            reason = "not a folder" if os.path.exists(one) else "no such folder"
+            raise RunDataError(f"{one}: {reason}")
     from scalana import detectors
     from scalana.detectors.compile_ahead import compiling_ahead
     from scalana.frontend.build import structure_of_run
@@ -166,7 +168,7 @@ def analyze(
     structure = functools.partial(structure_of_run, lacking)
     with compiling_ahead(), _no_collections():
         try:
-            folder = _run_folder(path, launch, source)
+            folder = _run_folder(path, launch, source, more)
             kept = KeptFrames(path)
             lookup = functools.partial(symbols, changed, kept, folder.moved)
             with connected(scheduler) as cluster:
@@ -186,7 +188,7 @@ def analyze(
         return Report(detectors.analyze(ppg, outside=_outside()))
 
 
-def _run_folder(path: str, launch: int | None, source: Source) -> RunFolder:
+def _run_folder(path: str, launch: int | None, source: Source, more: Sequence[str]) -> RunFolder:
     from scalana.graphs.readers.folder.run_folder import RunFolder
 
     folders = {} if source is None or isinstance(source, (str, os.PathLike)) else dict(source)
@@ -194,7 +196,7 @@ def _run_folder(path: str, launch: int | None, source: Source) -> RunFolder:
     for folder in (*folders.values(), *([own] if own is not None else [])):
         if not os.path.isdir(folder):
             raise RunDataError(f"source {folder}: no such folder")
-    return RunFolder(path, launch, folders.pop("", own), folders)
+    return RunFolder(path, launch, folders.pop("", own), folders, more)
 
 
 def _analyze_part(path: str, ppg: PPG, window: tuple[int, int]) -> Analysis:

@@ -37,13 +37,16 @@ examples:
   scalana report --format json -o report.json scalana-20250131-142233
   scalana report --format html -o report.html scalana-20250131-142233
   scalana report --launch 2 scalana-20250131-142233
+  scalana report run-node0 run-node1
   scalana report --steps 20:29 scalana-20250131-142233
   scalana report --scheduler tcp://head:8786 scalana-20250131-142233
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("folder", metavar="DIR", help="run folder, made by scalana run")
+        parser.add_argument(
+            "folders", metavar="DIR", nargs="+", help="run folder, made by scalana run; several with parts of one job"
+        )
         parser.add_argument(
             "--format",
             choices=("text", "json", "html", "sarif"),
@@ -70,9 +73,9 @@ examples:
         from scalana.progress import Progress
 
         memory.keep_freed()
-        with told(args.folder), Progress(sys.stderr) as progress:
+        with told(args.folders[0]), Progress(sys.stderr) as progress:
             report = api.analyze(
-                args.folder,
+                args.folders,
                 launch=args.launch,
                 steps=args.steps if args.step is None else (args.step, args.step),
                 source=sources(args),
@@ -92,7 +95,7 @@ examples:
                 text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
         if args.timeline:
             if drawing is None:
-                raise CommandError(f"{args.folder}: no pipeline was recorded, so there is no timeline to write")
+                raise CommandError(f"{args.folders[0]}: no pipeline was recorded, so there is no timeline to write")
             console.deliver(drawing, args.timeline)
         console.deliver(text, args.output)
         return 0

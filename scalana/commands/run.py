@@ -94,7 +94,7 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             console.complain("each rank is recorded as a separate job: put scalana run before the launcher instead")
         begin = time.monotonic()
         try:
-            env = launch.environment(folder, args.rate, os.environ)
+            env = launch.environment(folder, args.rate, os.environ, place.token)
             with supervise.raised():
                 env, missing = launch.mpi_environment(command, env, console.complain, expected=args.mpi)
             for note in missing:

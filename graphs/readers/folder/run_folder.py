@@ -6,12 +6,13 @@ import gc
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from scalana.graphs.readers.folder.decoding import read_record
 from scalana.graphs.readers.folder.moved_sources import NOT_MOVED, Moved
+from scalana.graphs.readers.folder.one_job import require_one_job
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord, RecordError, Shared
 
@@ -27,12 +28,13 @@ class RunFolder:
 
     Args:
         path: the folder.
+        more: other folders, with the rest of its job.
         launch: which launch to analyse, from 1 on, where the job started its ranks several times; None for the longest.
         source: a folder that holds what the folder held in which the job ran, if its sources are elsewhere by now.
         moved: other folders of the run, and where they are now.
 
     Raises:
-        RecordError: there is no such folder.
+        RecordError: there is no such folder, or one is of another job.
     """
 
     def __init__(
@@ -41,12 +43,17 @@ class RunFolder:
         launch: int | None = None,
         source: str | None = None,
         moved: Mapping[str, str] | None = None,
+        more: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
         self.path = Path(path)
+        self.paths = [self.path, *map(Path, more)]
         self.launch = launch
         self.moved = NOT_MOVED
-        if not self.path.is_dir():
-            raise RecordError(f"{self.path}: no such run folder")
+        for folder in self.paths:
+            if not folder.is_dir():
+                raise RecordError(f"{folder}: no such run folder")
+        if more:
+            require_one_job(self.paths)
         self.troubles: list[str] = []
         """Files that could not be used, with the reason, after :meth:`processes`."""
         folders = dict(moved or {})
@@ -63,12 +70,13 @@ class RunFolder:
 
     @property
     def info(self) -> dict[str, Any]:
-        """Contents of ``run.json``; empty where it is missing.
+        """Contents of ``run.json``, of the first folder that has one; empty where it is missing.
 
         Raises:
             RecordError: it is there, but is not a JSON object.
         """
-        file = Path(layout.info_file(self.path))
+        infos = [Path(layout.info_file(folder)) for folder in self.paths]
+        file = next((file for file in infos if file.exists()), infos[0])
         try:
             info = json.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -85,11 +93,11 @@ class RunFolder:
 
     def record_files(self) -> list[Path]:
         """Record files, by name."""
-        return [Path(file) for file in layout.record_files(self.path)]
+        return [Path(file) for folder in self.paths for file in layout.record_files(folder)]
 
     def notes(self) -> list[str]:
         """What processes left behind that could not open a record, each note once."""
-        return layout.notes(self.path)
+        return list(dict.fromkeys(note for folder in self.paths for note in layout.notes(folder)))
 
     def processes(self, put_away: PutAway | None = None) -> list[ProcessRecord]:
         """Reads all records, ranks first and in order; what ``put_away`` makes of them as soon as they are read.
@@ -146,4 +154,4 @@ def _with_numbers(name: str) -> list[tuple[int, str]]:
 
 def in_order(records: Iterable[ProcessRecord]) -> list[ProcessRecord]:
     """Records of ranks first, by rank, and then by the name of their file."""
-    return sorted(records, key=lambda record: (record.rank < 0, record.rank, record.file.name))
+    return sorted(records, key=lambda record: (record.rank < 0, record.rank, record.file.name, os.fspath(record.file)))
