@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from numba.core.caching import _CacheLocator
 
-from scalana.graphs.arrays import compiled
+from scalana.graphs.arrays import compiled_loops
 from tests.attempts import attempts
 from tests.needs import torch_or_skip
 from tests.samples.planted import read_sample
@@ -138,7 +138,7 @@ def hand_on_loops(package: Path) -> list[Path]:
 
 def cache_of(source: Path) -> Path:
     """Where the machine code of a file's loops is kept."""
-    return Path(compiled._folder(), _CacheLocator.get_suitable_cache_subpath(str(source)))
+    return Path(compiled_loops._folder(), _CacheLocator.get_suitable_cache_subpath(str(source)))
 
 
 def test_the_source_distribution_is_complete(sdist: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_job_is_recorded_where_nothing_can_be_written_but_the_run(alone: Path,
         "SCALANA_CACHE": str(tmp_path / "file" / "cache"),
         "CC": "/bin/false",
         "PATH": "/none",
-        "NUMBA_CACHE_DIR": compiled._folder(),  # not to wait for numba
+        "NUMBA_CACHE_DIR": compiled_loops._folder(),  # not to wait for numba
     }
     words = [alone.with_name("scalana"), "run", "--report-with", sys.executable, "-o", "run", "--", alone, "job.py"]
     done = run([alone, alone.with_name("scalana"), *words[1:]], tmp_path, **nowhere)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.segments import sort_values
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 

@@ -15,7 +15,7 @@ from scalana.detectors.delays.classes import Compared
 from scalana.detectors.delays.forks import CarriedIn
 from scalana.detectors.delays.join_waits import WorkByTarget
 from scalana.detectors.delays.targets import Numbering
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.segments import grown, sort_values
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline

@@ -13,7 +13,7 @@ from scalana.detectors.thresholds.limits import SEARCHED_BACK, SEARCHED_BEHIND
 from scalana.detectors.thresholds.seconds import AT_ONCE_S
 from scalana.detectors.thresholds.shares import MAJORITY, SUBSTANTIAL
 from scalana.graphs.arrays.columns import concatenate
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.hashing import ordered
 from scalana.graphs.arrays.shards import each, portions_of, rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.columns import concatenate
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.shards import chunks, each, portions_of, rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations, idle_takes

@@ -15,7 +15,7 @@ from scalana.detectors.thresholds.counts import SHOWS_THE_NOISE
 from scalana.detectors.thresholds.differences import DEAD_BAND, ORDINARY, STANDS_OUT, STANDS_OUT_AT_START
 from scalana.detectors.thresholds.shares import EXPLAINED
 from scalana.detectors.whatif.replay import Replay
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.hashing import number_columns, ordered
 from scalana.graphs.arrays.segments import at_quantiles, medians, quantiles, sort_segments, weighted_count
 from scalana.graphs.arrays.shards import each, portions_of

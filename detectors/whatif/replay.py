@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from scalana.detectors.delays.wait_states import Dependencies, Rule, find_dependencies, last_arrivals_s
 from scalana.detectors.thresholds.limits import CALLS_IN_CACHE, CHANGES_AT_ONCE
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import ROW, Timeline

@@ -8,7 +8,7 @@ import numpy as np
 
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.section_name import SectionName
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.hashing import distinct, ordered
 from scalana.graphs.arrays.types import FloatArray, IntArray
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.hashing import distinct, packed
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import IntArray

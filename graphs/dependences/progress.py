@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.shards import chunks, each, portions_of
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.dependences.returns import PROGRESS_S, lets_end, returns_of

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scalana.graphs.arrays.columns import concatenate
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.dependences.matching import _numbered, _running_count
 from scalana.graphs.dependences.rows import (

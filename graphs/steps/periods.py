@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import IntArray
 
 

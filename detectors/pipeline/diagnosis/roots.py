@@ -19,7 +19,7 @@ from scalana.detectors.pipeline.model.lowering import Code
 from scalana.detectors.pipeline.model.sequence import CodeArray, RowArray
 from scalana.detectors.pipeline.model.simulate import Setting, Timeline
 from scalana.detectors.thresholds.shares import SLIGHT
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 ShareArray = npt.NDArray[np.float32]

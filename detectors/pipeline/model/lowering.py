@@ -16,7 +16,7 @@ from scalana.detectors.pipeline.model.actions import Kind, Program
 from scalana.detectors.pipeline.model.engines import ENGINES, Engine
 from scalana.detectors.pipeline.model.overlapped import each_message, emit_overlapped
 from scalana.detectors.pipeline.model.sequence import CodeArray, Lowered, RowArray, Sequence, find_sequence
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import BoolArray, IntArray
 
 

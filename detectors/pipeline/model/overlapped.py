@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scalana.detectors.pipeline.model.sequence import CodeArray, RowArray
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import BoolArray, IntArray
 
 

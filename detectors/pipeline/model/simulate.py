@@ -16,7 +16,7 @@ from scalana.detectors.pipeline.model.actions import Program
 from scalana.detectors.pipeline.model.engines import Engine
 from scalana.detectors.pipeline.model.lowering import Code, Operations, lower
 from scalana.detectors.pipeline.model.sequence import LEAVE, CodeArray, RowArray
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 

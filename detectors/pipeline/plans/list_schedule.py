@@ -14,7 +14,7 @@ import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Kind, Program
 from scalana.detectors.pipeline.plans.assignment import StageCosts
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 

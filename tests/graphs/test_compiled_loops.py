@@ -10,8 +10,8 @@ from pathlib import Path
 import numba
 import pytest
 
-from scalana.graphs.arrays import compiled as module
-from scalana.graphs.arrays.compiled import compiled
+from scalana.graphs.arrays import compiled_loops as module
+from scalana.graphs.arrays.compiled_loops import compiled
 
 OWN = numba.njit(cache=True)
 
@@ -59,7 +59,7 @@ def test_nothing_is_written_beside_sources_where_there_is_no_cache(tmp_path: Pat
     (tmp_path / "file").touch()
     (tmp_path / "loops.py").write_text("def add(a, b):\n    return a + b\n")
     program = (
-        "from loops import add\nfrom scalana.graphs.arrays.compiled import compiled\nassert compiled(add)(1, 2) == 3"
+        "from loops import add\nfrom scalana.graphs.arrays.compiled_loops import compiled\nassert compiled(add)(1, 2) == 3"
     )
     environ = {**os.environ, "SCALANA_CACHE": str(tmp_path / "file" / "x"), "PYTHONDONTWRITEBYTECODE": "1"}
     environ.pop("NUMBA_CACHE_DIR", None)
