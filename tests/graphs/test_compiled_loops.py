@@ -59,7 +59,8 @@ def test_nothing_is_written_beside_sources_where_there_is_no_cache(tmp_path: Pat
     (tmp_path / "file").touch()
     (tmp_path / "loops.py").write_text("def add(a, b):\n    return a + b\n")
     program = (
-        "from loops import add\nfrom scalana.graphs.arrays.compiled_loops import compiled\nassert compiled(add)(1, 2) == 3"
+        "from loops import add\nfrom scalana.graphs.arrays.compiled_loops import compiled\n"
+        "assert compiled(add)(1, 2) == 3"
     )
     environ = {**os.environ, "SCALANA_CACHE": str(tmp_path / "file" / "x"), "PYTHONDONTWRITEBYTECODE": "1"}
     environ.pop("NUMBA_CACHE_DIR", None)
