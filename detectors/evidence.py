@@ -160,6 +160,10 @@ class InSteps:
     steps: int
     of: int
     numbers: list[int] | None = None
+    step_s: float | None = None
+    """Length of a step of the steady state, on average."""
+    without_s: float | None = None
+    """What it would take without the finding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -508,6 +512,8 @@ class Evidence:
     """Whether it changes over the run which ranks are late."""
     unsampled: bool = False
     """Whether nobody looked at what ranks did between their calls."""
+    balanced_saving_s: float | None = None
+    """Seconds by which the run would be shorter if the work at the place were spread evenly over the ranks."""
     behind: HiddenDelay | None = None
     sync_intervals: float | None = None
     """Stretches between calls over which the excess spreads."""
