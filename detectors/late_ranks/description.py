@@ -140,11 +140,10 @@ def balanced_saving_s(finding: Finding, ranks: int) -> float | None:
     """By how much the run would be shorter if what a finding's ranks compute more were spread over all ranks, who do
     the same: they keep their part of it. None where that is next to all of the saving, or where it is no such work."""
     place, (cpu, core_wait) = finding.evidence.place, finding.evidence.cpu_split()
-    known = finding.kind == "late-ranks" and place is not None and cpu is not None and core_wait is not None
-    if not known or not place.seconds_others:
+    if finding.kind != "late-ranks" or place is None or not place.seconds_others:
         return None
     kept = len(finding.ranks) / ranks
-    computes = cpu + core_wait >= MAJORITY and finding.evidence.large_tasks is None
+    computes = (cpu or 0.0) + (core_wait or 0.0) >= MAJORITY and finding.evidence.large_tasks is None
     more = place.seconds_others >= MINOR * place.seconds_here and place.seconds_here > place.seconds_others
     return (1.0 - kept) * finding.saving_s if computes and more and MINOR <= kept < 1.0 and finding.saving_s else None
 

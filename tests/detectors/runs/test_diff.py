@@ -127,7 +127,7 @@ def test_a_slower_machine_is_suspected():
 def test_a_run_that_lacks_something_is_told():
     first, second = (analyse(program(4, balanced, seed=seed)) for seed in (1, 2))
     second.ppg.run.exit_code = 137
-    second.ppg.run.warnings = ["no record of ranks 4, 5 of 6; waiting for them cannot be explained", "else"]
+    second.ppg.run.warnings = ["no record of ranks 4, 5 of 6: what they do is unknown", "else"]
     found = compare(run_costs(first, "before"), run_costs(second, "after"), (first, second))
     assert [text[:18] for text in found.warnings] == ["after: no record o", "after: ended with "]
 
