@@ -28,8 +28,12 @@ from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTim
 from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
+from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
 
 __all__ = [
+    "BusyCores",
+    "StepLimit",
+    "Transfers",
     "Alternative",
     "AtLine",
     "CodePlace",
