@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.pipeline.model.actions import Kind, Program
 from scalana.detectors.pipeline.plans.assignment import StageCosts
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
@@ -205,7 +205,7 @@ def list_schedule(
     return Listing(float(makespan), peak, first, kind[by_rank], stage[by_rank], microbatch[by_rank])
 
 
-@numba.njit(cache=True)
+@compiled
 def _can_finish(ranks: _Table, held: IntArray, stages: _Table, r: int, s: int, left: float) -> bool:
     """Whether all microbatches of a rank can be finished one after the other once stage ``s`` has begun one more.
 
@@ -238,7 +238,7 @@ def _can_finish(ranks: _Table, held: IntArray, stages: _Table, r: int, s: int, l
     return left >= whole - tiny
 
 
-@numba.njit(cache=True)
+@compiled
 def _better(tie: int, one: _Candidate, best: _Candidate, sign: int) -> bool:
     """Whether a stage goes before the best so far; ``sign`` is 1 for forwards, whose farther stages are higher."""
     (stage, ready, m), (best_stage, best_ready, best_m) = one, best
@@ -253,7 +253,7 @@ def _better(tie: int, one: _Candidate, best: _Candidate, sign: int) -> bool:
     return m < best_m or (m == best_m and sign * stage > sign * best_stage)
 
 
-@numba.njit(cache=True)
+@compiled
 def _choose(
     ranks: _Table,
     held: IntArray,
@@ -322,7 +322,7 @@ def _choose(
     return next_f_ready, 0, next_f
 
 
-@numba.njit(cache=True)
+@compiled
 def _schedule(
     ranks: _Table,
     held: IntArray,
