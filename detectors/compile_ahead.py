@@ -23,7 +23,7 @@ from scalana.detectors.whatif import replay
 from scalana.graphs.arrays import hashing, segments
 
 _i4, _i8, _f8 = numba.int32[::1], numba.int64[::1], numba.float64[::1]
-_columns = numba.float64[:, ::1]
+_columns, _i8_2d = numba.float64[:, ::1], numba.int64[:, ::1]
 _calls, _pairs, _meetings = (numba.from_dtype(kind)[::1] for kind in (replay.CALL, replay.PAIR, replay.MEETING))
 _flags = numba.boolean[::1]
 _int, _float = numba.int64, numba.float64
@@ -56,7 +56,7 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
             _of(splitting.RunColumns, _i8, _i4, _flags),
             _of(splitting.SumColumns, _i8, _i4, _f8),
             _of(splitting.GroupColumns, _i8, _i8, _i8, _i8, _i8, _f8),
-            _of(splitting.SameWork, _i8, _int),
+            _of(splitting.SameWork, _i8_2d, _int),
             _of(splitting.Rules, _int, _int, _int, _float, _float),
         ),
     ),
@@ -108,13 +108,23 @@ def is_compiled(kernel: Any) -> bool:
         return False
 
 
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextmanager
 def compiling_ahead() -> Iterator[None]:
     """Let another process compile what is missing, if there is a core for it, until the end at most."""
-    if is_compiled(LATE[0][0]) or len(os.sched_getaffinity(0)) < 2:
+    if is_compiled(LATE[0][0]) or _cores() < 2:
         yield
         return
-    program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import compile_late; compile_late()"
+    package = sys.modules["scalana"]  # which may be one that this Python would not find by itself
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}; from importlib import util; "
+        f"spec = util.spec_from_file_location('scalana', {package.__file__!r}, submodule_search_locations="
+        f"{list(package.__path__)!r}); sys.modules['scalana'] = util.module_from_spec(spec); "
+        f"from {__name__} import compile_late; compile_late()"
+    )
     nothing = subprocess.DEVNULL
     try:
         other = subprocess.Popen([sys.executable, "-c", program], stdin=nothing, stdout=nothing, stderr=nothing)

@@ -68,6 +68,14 @@ class Leaf(CodePlace):
 
 
 @dataclass(frozen=True, slots=True)
+class Alternative(CodePlace):
+    """What other ranks do instead of what a finding is about, between the same two points."""
+
+    seconds: float
+    """Of another rank, on average."""
+
+
+@dataclass(frozen=True, slots=True)
 class LibraryPlace(CodePlace):
     """A place inside a library that the line of the finding calls."""
 
@@ -484,6 +492,8 @@ class Evidence:
     """Part of the time at the place that other threads or children of the ranks are active."""
     waits_at: CodePlace | None = None
     """Where ranks wait while a thread or child of theirs works at the place."""
+    instead: Alternative | None = None
+    """What the others do instead."""
     leaf: Leaf | None = None
     callers: list[str] | None = None
     """Call sites that lead to the place, innermost first."""
@@ -492,6 +502,8 @@ class Evidence:
     """Part of the excess that is due to the program, not to turns on shared cores."""
     steady_share: float | None = None
     """Part that ranks are late with on average."""
+    caused_s: list[float] | None = None
+    """Rank-seconds of waiting that each of the ranks causes, where all ranks are named."""
     drifts: bool = False
     """Whether it changes over the run which ranks are late."""
     unsampled: bool = False

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scalana.detectors.delays.blame import BlameTable, blame
+from scalana.detectors.delays.choices import find_choices
 from scalana.detectors.delays.contexts import same_work
 from scalana.detectors.delays.wait_states import (
     Dependencies,
@@ -16,6 +17,9 @@ from scalana.detectors.delays.wait_states import (
     find_waits,
     unwritten_waits,
 )
+from scalana.detectors.efficiency.courses import Courses
+from scalana.detectors.efficiency.ideal_network import IdealNetwork, ideal_network
+from scalana.detectors.efficiency.run_efficiency import RunEfficiency, run_efficiency
 from scalana.detectors.finding import Finding
 from scalana.detectors.noise.task_farms import TaskFarm, find_task_farms
 from scalana.detectors.whatif.call_pools import CallPool, find_call_pools
@@ -152,6 +156,11 @@ class Facts:
         return region_times(Named.of(self.ppg.spans), self.timeline, self.waits)
 
     @cached_property
+    def phases(self) -> list[RegionTime]:
+        """The phases of ranks, likewise."""
+        return region_times(Named.of(self.ppg.spans, "phase"), self.timeline, self.waits)
+
+    @cached_property
     def module_work(self) -> ModuleWork | None:
         """What its modules computed; None where no operators were counted."""
         return module_work(self.ppg, self.waits, self.first_steady)
@@ -209,9 +218,21 @@ class Facts:
         return prepare(self.timeline, self.dependencies, unwritten_waits(self.timeline, self.waits))
 
     @cached_property
+    def ideal_network(self) -> IdealNetwork:
+        """When everything happens on an ideal network."""
+        return ideal_network(self.replay)
+
+    @cached_property
+    def efficiency(self) -> RunEfficiency | None:
+        """The factors of the POP model; None where nothing was recorded outside communication."""
+        courses = Courses(self.timeline, self.ideal_network)
+        return run_efficiency(courses, self.timeline, self.steps, self.regions, self.phases)
+
+    @cached_property
     def blame(self) -> BlameTable:
         """Delay costs: all waiting, split over those whose work made it."""
-        return blame(self.timeline, self.waits, same_work(self.timeline, self.psg))
+        choice = find_choices(self.timeline, self.psg)
+        return blame(self.timeline, self.waits, same_work(self.timeline, self.psg), choice)
 
     @cached_property
     def task_farms(self) -> list[TaskFarm]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from scalana.detectors.annotate.compiled import InCompiledCode
 from scalana.detectors.annotate.compiling import InCompiling
+from scalana.detectors.annotate.efficiencies import PopFactors
 from scalana.detectors.annotate.loading import LoadingData
 from scalana.detectors.annotate.modules import InModels
 from scalana.detectors.annotate.operators import CallingOperators
 from scalana.detectors.annotate.regions import Regions
+from scalana.detectors.annotate.replayed import ReplayError
 from scalana.detectors.annotate.servers import WaitingForServers
 from scalana.detectors.annotate.steps import InWhichSteps
 from scalana.detectors.annotate.trend import TrendOfSeries
@@ -42,5 +44,7 @@ ANNOTATORS: tuple[Annotator, ...] = (
     WaitingForServers(),
     InCompiledCode(),
     CallingOperators(),
+    PopFactors(),
+    ReplayError(),
 )
 """In the order in which they look at findings: a later one sees what earlier ones know."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from scalana.detectors import advice
 from scalana.detectors.account import TimeSplit
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.annotator import Annotated
@@ -95,7 +96,7 @@ def _unbalanced(facts: Facts) -> list[str]:
     missing_s = abs(float(facts.blame.seconds.sum()) - facts.wait_s)
     if missing_s <= SUM_TOLERANCE * max(facts.wait_s, 1e-9):
         return []
-    return [f"the delay costs miss {missing_s:.3f} s of {facts.wait_s:.3f} s of waiting: please report this"]
+    return [advice.UNBALANCED.format(missing_s=missing_s, wait_s=facts.wait_s)]
 
 
 def _with_stuck(stuck_s: float, time: TimeSplit, findings: list[Finding]) -> tuple[TimeSplit, list[Finding]]:
@@ -115,7 +116,7 @@ def _warnings(ppg: PPG) -> list[str]:
         return []
     shared = _shared_cores(ppg.run)
     where = f": {shared}" if shared else ""
-    return [f"ranks waited for a CPU core in {100 * oversubscribed:.0f} % of the time outside communication{where}"]
+    return [advice.NO_CORE.format(share=100 * oversubscribed, where=where)]
 
 
 def _turns_in_calls(ppg: PPG, time: TimeSplit) -> list[str]:
@@ -123,13 +124,15 @@ def _turns_in_calls(ppg: PPG, time: TimeSplit) -> list[str]:
     shared = _shared_cores(ppg.run)
     if not shared or time.transfer_s <= SHARE_OF_ITS_OWN * time.total_s:
         return []
-    return [f"{shared}: part of the time in calls (transfer) is waiting for a core"]
+    return [advice.NO_CORE_IN_CALLS.format(shared=shared)]
 
 
 def _shared_cores(run: RunInfo) -> str:
     """How many ranks share how many cores; empty where every rank has one, or it is not known."""
-    cores = sum(dict(zip(run.host_of_rank, run.cores_of_rank, strict=False)).values())
-    return f"{run.ranks} ranks on {cores} cores" if 0 < cores < run.ranks else ""
+    sharing = run.cores.sharing()
+    cores = run.cores.count(sharing)
+    some = f" of {run.ranks}" if len(sharing) < run.ranks else ""
+    return f"{len(sharing)}{some} ranks on {cores} core{'s' * (cores > 1)}" if sharing else ""
 
 
 def _core_wait_share(timeline: Timeline) -> float:

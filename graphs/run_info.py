@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scalana.graphs.dependences.unmatched import OpenCall
+from scalana.graphs.host_cores import HostCores, core_numbers
 from scalana.graphs.readers.columns.gather import Communicator, Gathered
 from scalana.graphs.readers.folder.going_on import records_going_on
 from scalana.graphs.readers.processes.launches import process_of
@@ -54,8 +55,8 @@ class RunInfo:
     """What the processes are called: "rank 3", or "rollout 3" where there are several worlds."""
     host_of_rank: list[str] = field(default_factory=list)
     """``[ranks]``, "" where unknown."""
-    cores_of_rank: list[int] = field(default_factory=list)
-    """Cores that a rank may use ``[ranks]``, 0 where unknown."""
+    cores: HostCores = field(default_factory=HostCores)
+    """The cores that ranks may use, and share; those of no rank where nothing is known."""
     calls_of_rank: list[int] = field(default_factory=list)
     """Calls of communication that a rank made ``[ranks]``, all of its threads' and unsuccessful tests included."""
     comm_s_of_rank: list[float] = field(default_factory=list)
@@ -84,10 +85,10 @@ def describe_run(
     info = folder.info
     own = [record for record, is_own in zip(data.records, data.is_own.tolist(), strict=True) if is_own]
     rank_of = data.rank[data.is_own].tolist()
-    hosts, cores = [""] * ranks, [0] * ranks
+    hosts, cores = [""] * ranks, [frozenset[int]()] * ranks
     for rank, record in zip(rank_of, own, strict=True):
         hosts[rank] = record.meta.get("host", "")
-        cores[rank] = int(record.meta["cores"]) if record.meta.get("cores", "").isdigit() else 0
+        cores[rank] = core_numbers(record.meta)
     ended, called = _ended_by_others(data.records), any(map(is_called, own))
     idle = _idle_at_the_end(timeline) if called else set()
     running = {id(record) for record in records_going_on(info, data.records)}
@@ -112,7 +113,7 @@ def describe_run(
         worlds=chosen.worlds,
         names=chosen.names,
         host_of_rank=hosts,
-        cores_of_rank=cores,
+        cores=HostCores.of(hosts, cores),
         communicators=data.communicators,
         open_calls=open_calls,
         thinned_ranks=sorted(set(data.rank[data.is_own & data.thinned].tolist())),

@@ -104,7 +104,7 @@ class Instances:
     members: IntArray
     """Calls, ordered by rank; of a message the send first and the receive second."""
     complete: npt.NDArray[np.bool_]
-    """Whether every member is in the record ``[instances]``; only complete ones are used for waits."""
+    """Whether every member that has a record is in it ``[instances]``; only such ones are used for waits."""
 
     def __post_init__(self) -> None:
         _narrow(self, ROW, "communicator", "root", "members")

@@ -183,6 +183,7 @@ def _describe(host: str, parent_record: str) -> None:
         ("cwd", _working_directory()),
         ("rate_hz", repr(session.rate_hz)),
         ("cores", str(len(os.sched_getaffinity(0)))),
+        ("core_list", _ranges(sorted(os.sched_getaffinity(0)))),
         ("lib_dirs", os.pathsep.join(_library_folders())),
     ):
         meta(key, value)
@@ -200,7 +201,20 @@ def _describe(host: str, parent_record: str) -> None:
         meta("parent_record", parent_record)
     elif parent_record:
         meta("parent_record", parent_record)
+    if job := os.environ.get(layout.JOB_VARIABLE, ""):
+        session.belong_to(job, "job_id")
     roles.tell_from_environment()
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Ascending numbers as the kernel lists them: "0-3,8"."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(map(str, part)) for part in parts)
 
 
 def _boot_id() -> str:

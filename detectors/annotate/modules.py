@@ -17,9 +17,9 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.thresholds.factors import AS_MUCH, LARGER_INPUT
 from scalana.detectors.thresholds.limits import SHOWN_IN_BRIEF
 from scalana.detectors.thresholds.shares import MAJORITY
+from scalana.detectors.when.advice import Reason
 from scalana.detectors.when.module_times import MODULES, with_modules
 from scalana.detectors.when.module_work import WAYS, WORK, ModuleWork
-from scalana.detectors.when.reasons import Reason
 from scalana.detectors.when.roofline import ROOFLINE, roofline
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 

@@ -53,6 +53,9 @@ class BlameTable:
     work: IntArray
     """Which activities are the same work in several contexts (see :mod:`~scalana.detectors.delays.contexts`)
     ``[activities]``."""
+    choice: IntArray
+    """Which of them ranks run instead of each other (see :mod:`~scalana.detectors.delays.choices`)
+    ``[activities]``."""
 
     def of_excess(self, location: IntArray, activity: IntArray, seconds: FloatArray) -> BlameTable:
         """The same waits, with own work in place of what caused them: activities of locations, and how much more than
@@ -61,19 +64,22 @@ class BlameTable:
         return replace(self, location=location[order], target=activity[order], seconds=seconds[order])
 
 
-def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -> BlameTable:
+def blame(
+    timeline: Timeline, waits: WaitStates, work: IntArray | None = None, choice: IntArray | None = None
+) -> BlameTable:
     """Split all waiting of a run. The blame adds up to the waiting (to rounding).
 
-    ``work`` is what :func:`~scalana.detectors.delays.contexts.same_work` gives; without it, every activity stands
-    alone.
+    ``work`` is what :func:`~scalana.detectors.delays.contexts.same_work` gives, ``choice`` what
+    :func:`~scalana.detectors.delays.choices.find_choices` does; without them, every activity stands alone.
     """
-    if work is None:
-        work = np.full(len(timeline.activities), ALONE, dtype=np.int64)
+    alone = np.full(len(timeline.activities), ALONE, dtype=np.int64)
+    work = alone if work is None else work
+    choice = alone if choice is None else choice
     numbering = Numbering.of(timeline)
     row_of_burst = own_first(timeline)
     intervals = find_sync_intervals(timeline, waits)
     groups, runs = group_waits(timeline, intervals)
-    shares = split(timeline, waits, row_of_burst, Compared(intervals, groups, runs), numbering, work)
+    shares = split(timeline, waits, row_of_burst, Compared(intervals, groups, runs), numbering, (work, choice))
     flow, left = propagate(groups.group_wait_s, shares)
     culprit = groups.comparison_culprit[groups.group_comparison]
     late_vertex = groups.comparison_vertex[groups.group_comparison]
@@ -99,6 +105,7 @@ def blame(timeline: Timeline, waits: WaitStates, work: IntArray | None = None) -
         flow_s=flow,
         row_of_burst=row_of_burst,
         work=work,
+        choice=choice,
     )
 
 
@@ -108,9 +115,10 @@ def split(
     row_of_burst: IntArray,
     compared: Compared,
     numbering: Numbering,
-    same: IntArray,
+    same: tuple[IntArray, IntArray],
 ) -> Shares:
-    """Split each wait group by the excess of its culprit (BACKTRACKING, section 2).
+    """Split each wait group by the excess of its culprit (BACKTRACKING, section 2). ``same`` are which activities are
+    one work in several contexts, and which of them ranks run instead of each other.
 
     Cost: that of summing the stretches; and per comparison, members (sampled ones, of a pool) times activities of the
     culprit.
@@ -120,7 +128,7 @@ def split(
 
     wait_s, call_s = waits.all_s(timeline), timeline.call_s()
     inside = InCalls(wait_s, call_s, waits.instance)
-    one_work = SameWork(same, int(same.max(initial=ALONE)) + 1)
+    one_work = _one_work(*same)
     carried = carried_in(timeline, wait_s, call_s, row_of_burst, numbering, groups.group_of_call)
 
     work = work_by_target(
@@ -146,3 +154,10 @@ def split(
         )
 
     return concatenate(each(part, portions_of(runs.begins[runs.first])), Shares)
+
+
+def _one_work(context: IntArray, choice: IntArray) -> SameWork:
+    """Numbers of works: those of choices follow those of contexts."""
+    contexts = int(context.max(initial=ALONE)) + 1
+    number = np.stack([context, np.where(choice != ALONE, choice + contexts, ALONE)])
+    return SameWork(np.ascontiguousarray(number, np.int64), int(number.max(initial=ALONE)) + 1)

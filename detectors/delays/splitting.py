@@ -50,11 +50,18 @@ class GroupColumns(NamedTuple):
     """``[wait groups]``"""
 
 
+CONTEXTS, CHOICES = 0, 1
+"""What activities can be one work by, see :class:`SameWork`."""
+
+
 class SameWork(NamedTuple):
-    """Activities that are the same work in several contexts, see :mod:`~scalana.detectors.delays.contexts`."""
+    """Activities that are compared as one work: the same in several contexts
+    (:mod:`~scalana.detectors.delays.contexts`), and what ranks run instead of each other
+    (:mod:`~scalana.detectors.delays.choices`)."""
 
     number: IntArray
-    """Of the work, -1 for activities that stand alone ``[activities]``."""
+    """Of the work, -1 for activities that stand alone; different ones for contexts and for choices
+    ``[2, activities]``."""
     works: int
     """How many there are."""
 
@@ -83,7 +90,7 @@ class _Culprit(NamedTuple):
     noise: FloatArray
     """How much a difference may be by chance ``[columns]``."""
     work: IntArray
-    """Which of its works each column is, -1 for none ``[columns]``."""
+    """Which of its works each column is, -1 for none ``[2, columns]``."""
     did_work: FloatArray
     """``[works]``"""
     median_work: FloatArray
@@ -137,16 +144,12 @@ def split_comparisons(low, high, runs, sums, groups, same, rules):  # type: igno
         mean_work = np.zeros(several, np.float64)
         median_work = np.zeros(several, np.float64)
         if several:
-            for column in range(columns):
-                if work[column] >= 0:
-                    did_work[work[column]] += did[column]
+            _add_work(did_work, work, did, columns)
             if members * several > len(usual_work):
                 usual_work = np.empty(2 * members * several, np.float64)
             _fill_work(usual_work, members, several, others, rules.transfer, work_of, row_of_work)
             _typical(usual_work, members, run_waits[first_run:], median_work, mean_work)
-            for column in range(columns):
-                if work[column] >= 0:
-                    row_of_work[work_of[what[column]]] = -1
+            _forget_numbers(what, work, work_of, row_of_work)
         culprit = _Culprit(did, median, noise, work, did_work, median_work)
         excess = np.empty(width, np.float64)
         for group in range(group_first[comparison], group_first[comparison + 1]):
@@ -201,16 +204,35 @@ def _did(begin, end, columns, sums, count, rules):  # type: ignore[no-untyped-de
 @numba.njit(cache=True, nogil=True)
 def _number_works(what, transfer, work_of, row_of_work):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Number the works that the culprit's activities are part of, also in ``row_of_work``; returns the number of each
-    column, -1 for those that stand alone ``[columns + 1]``, and how many there are."""
-    work = np.full(len(what) + 1, -1, np.int64)
+    column, -1 for those that stand alone ``[2, columns + 1]``, and how many there are."""
+    work = np.full((2, len(what) + 1), -1, np.int64)
     several = 0
-    for column in range(len(what)):
-        if what[column] < transfer and work_of[what[column]] >= 0:
-            if row_of_work[work_of[what[column]]] < 0:
-                row_of_work[work_of[what[column]]] = several
-                several += 1
-            work[column] = row_of_work[work_of[what[column]]]
+    for by in (CONTEXTS, CHOICES):
+        for column in range(len(what)):
+            if what[column] < transfer and work_of[by, what[column]] >= 0:
+                if row_of_work[work_of[by, what[column]]] < 0:
+                    row_of_work[work_of[by, what[column]]] = several
+                    several += 1
+                work[by, column] = row_of_work[work_of[by, what[column]]]
     return work, several
+
+
+@numba.njit(cache=True, nogil=True)
+def _forget_numbers(what, work, work_of, row_of_work):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Clear what :func:`_number_works` wrote to ``row_of_work``."""
+    for by in (CONTEXTS, CHOICES):
+        for column in range(len(what)):
+            if work[by, column] >= 0:
+                row_of_work[work_of[by, what[column]]] = -1
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_work(sums, work, seconds, columns):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Add the seconds of columns to those of the works that they are part of."""
+    for by in (CONTEXTS, CHOICES):
+        for column in range(columns):
+            if work[by, column] >= 0:
+                sums[work[by, column]] += seconds[column]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -241,8 +263,11 @@ def _fill_work(usual, members, several, sums, transfer, work_of, row_of_work):  
     for member in range(members):
         for row in range(first[member], first[member + 1]):
             what = target[row]
-            if what < transfer and work_of[what] >= 0 and row_of_work[work_of[what]] >= 0:
-                usual[member * several + row_of_work[work_of[what]]] += seconds[row]
+            if what >= transfer:
+                continue
+            for by in (CONTEXTS, CHOICES):
+                if work_of[by, what] >= 0 and row_of_work[work_of[by, what]] >= 0:
+                    usual[member * several + row_of_work[work_of[by, what]]] += seconds[row]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -288,27 +313,45 @@ def _median(usual, column, width, members):  # type: ignore[no-untyped-def]  # p
 def _excess(excess, culprit, mine, mine_work, wanted):  # type: ignore[no-untyped-def]  # pragma: no cover
     """What the culprit did more of than the waiter and than is ordinary; where that explains too little of the wait,
     than the waiter alone; then without regard to sampling noise. The last that is tried stands. Of work that stands in
-    several contexts it is no more than what it did more of in all of these together. Returns its sum."""
+    several contexts, and of what is done instead of something else, it is no more than what it did more of in all of
+    these together. Returns its sum."""
     did, median, noise, work, did_work, median_work = culprit
     total = 0.0
-    together = np.zeros(len(did_work), np.float64)
     for attempt in range(4):
         total = 0.0
-        together[:] = 0.0
         for column in range(len(did)):
             reference = mine[column] if attempt % 2 else max(mine[column], median[column])
             floor = noise[column] if attempt < 2 else 0.0
             more = did[column] - reference
             excess[column] = more if more > 0.0 and more > floor else 0.0
             total += excess[column]
-            if work[column] >= 0:
-                together[work[column]] += excess[column]
-        for row in range(len(did_work)):
-            reference = mine_work[row] if attempt % 2 else max(mine_work[row], median_work[row])
-            total -= _take(excess, work, row, together[row] - max(did_work[row] - reference, 0.0))
+        if len(did_work):
+            for by in (CONTEXTS, CHOICES):
+                total -= _cut(excess, work[by], by == CONTEXTS, did_work, mine_work, median_work * (1 - attempt % 2))
         if total >= wanted:
             break
     return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _cut(excess, work, by_context, did_work, mine_work, least_work):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Cut the excess of every work down to what was done more of all of it; returns what was taken. What stands in
+    several contexts is taken from these one by one, the largest first, and that of a choice from all its parts."""
+    taken = 0.0
+    together = np.zeros(len(did_work), np.float64)
+    for column in range(len(work)):
+        if work[column] >= 0:
+            together[work[column]] += excess[column]
+    for row in range(len(did_work)):
+        over = together[row] - max(did_work[row] - max(mine_work[row], least_work[row]), 0.0)
+        if over > 0.0 and by_context:
+            taken += _take(excess, work, row, over)
+        elif over > 0.0:
+            taken += over
+            for column in range(len(work)):
+                if work[column] == row:
+                    excess[column] *= 1.0 - over / together[row]
+    return taken
 
 
 @numba.njit(cache=True, nogil=True)

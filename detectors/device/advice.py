@@ -7,7 +7,7 @@ import re
 from scalana.detectors.evidence import DeviceTime
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.when.reasons import Reason
+from scalana.detectors.when.advice import Reason
 
 HOST_CAUSES = (
     (
@@ -33,6 +33,15 @@ HOST_CAUSES = (
 )
 """What the host does instead of launching, by the name of the operator or call, and what to do about it; the first
 that fits."""
+INPUTS = "on inputs of {here}, where others have {others}"
+ELEMENTS = "on inputs of {here:,.0f} elements, where others have {others:,.0f}"
+NUMBER = "of which it runs {here:.0f}, others {others:.0f}"
+NO_MORE = "although it runs no more of them than others"
+LONGER = "which takes {ratio:.1f} times as long there"
+NO_SUCH = "which others do not have"
+SAME_SHAPE, SAME_SIZE = " on inputs of the same shape", " on inputs of the same size"
+"""What is different about the work of a device, after its name."""
+
 LAUNCH_BOUND = "the launch overhead of short kernels"
 ADVICE_LAUNCH_BOUND = "Launch fewer kernels: fuse or batch operators, compile the model, or capture it in a graph."
 ADVICE_SLOW = "Check this device: its clock, temperature, power limit and other jobs; try another one."

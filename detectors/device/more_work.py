@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.device import advice
 from scalana.detectors.device.backtrack import Cause, Costs
 from scalana.detectors.device.lanes import Devices
 from scalana.detectors.thresholds.factors import SAME_SIZE
 from scalana.detectors.thresholds.shares import MAJORITY
-from scalana.detectors.when.reasons import Reason
+from scalana.detectors.when.advice import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,11 @@ def _of_kind(what: int, here: np.ndarray, usual: np.ndarray, devices: Devices) -
         if len(others):
             largest = int(others[np.argmax(usual[others] - here[others])])
             mine, theirs = (devices.kinds.names[int(devices.kinds.inputs[kind])] for kind in (what, largest))
-            return Difference(Reason.INPUTS, f"on inputs of {mine}, where others have {theirs}")
+            return Difference(Reason.INPUTS, advice.INPUTS.format(here=mine, others=theirs))
     if here[what] > SAME_SIZE * usual[what]:
-        return Difference(Reason.NUMBER, f"of which it runs {here[what]:.0f}, others {usual[what]:.0f}")
-    told = " on inputs of the same shape" if devices.kinds.inputs[what] >= 0 else ""
-    return Difference(Reason.TIME, f"although it runs no more of them than others{told}")
+        return Difference(Reason.NUMBER, advice.NUMBER.format(here=here[what], others=usual[what]))
+    same = advice.SAME_SHAPE if devices.kinds.inputs[what] >= 0 else ""
+    return Difference(Reason.TIME, advice.NO_MORE + same)
 
 
 def _of_module(what: int, row: int, here_s: float, others_s: float, devices: Devices) -> Difference:
@@ -66,13 +67,13 @@ def _of_module(what: int, row: int, here_s: float, others_s: float, devices: Dev
     usual = np.delete(sizes, row)
     usual = usual[~np.isnan(usual)]
     if not np.isnan(sizes[row]) and len(usual) and sizes[row] > SAME_SIZE * np.median(usual):
-        text = f"on inputs of {sizes[row]:,.0f} elements, where others have {np.median(usual):,.0f}"
+        text = advice.ELEMENTS.format(here=sizes[row], others=np.median(usual))
         return Difference(Reason.INPUTS, text)
     if others_s <= 0.0:
-        return Difference(Reason.MODULE, "which others do not have")
-    same = " on inputs of the same size" if not np.isnan(sizes[row]) else ""
+        return Difference(Reason.MODULE, advice.NO_SUCH)
+    same = advice.SAME_SIZE if not np.isnan(sizes[row]) else ""
     taken = np.array([devices.of_rank[rank].seconds[what] for rank in sorted(devices.of_rank)])
     ratio = taken[row] / max(float(np.median(np.delete(taken, row))), 1e-9)
     if ratio < SAME_SIZE:  # as a whole it is not longer, but what it does by itself is
         ratio = here_s / others_s
-    return Difference(Reason.MODULE, f"which takes {ratio:.1f} times as long there{same}")
+    return Difference(Reason.MODULE, advice.LONGER.format(ratio=ratio) + same)

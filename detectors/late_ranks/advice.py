@@ -70,6 +70,11 @@ def advise(finding: Finding) -> str:
         return standing
     if evidence.pool is not None:
         return advise_order(evidence.pool)
+    if evidence.instead is not None and evidence.place is not None and not evidence.place.seconds_others:
+        return (
+            f"Other ranks run `{evidence.instead.function}` instead, which is faster: check which condition decides, "
+            "or make this as fast."
+        )
     line = _source(finding)
     if sentence := _of_line(line, _CALLS):
         return sentence

@@ -17,7 +17,6 @@ from scalana.graphs.run_info import RunInfo
 from scalana.graphs.samples.collected import OLDEST, collector_vertex
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.window import gap_edges
-from scalana.graphs.timeline import Timeline
 
 KIND = "garbage-collection"
 
@@ -94,20 +93,12 @@ class _CollectionTime:
         in the same steps on all ranks."""
         changes = [Change.of(self.removed_old_s), Change.of(self.removed_s)]
         measured_s, (frozen_end_s, end_s) = facts.replay.run_ends_s(changes)
-        aligned_s = measured_s - end_s - self._together_s(facts.run, facts.timeline)
+        aligned_s = measured_s - end_s - self._together_s(facts.run)
         return max(0.0, measured_s - frozen_end_s), max(0.0, aligned_s)
 
-    def _together_s(self, run: RunInfo, timeline: Timeline) -> float:
+    def _together_s(self, run: RunInfo) -> float:
         """How long ranks collect if they all do at once: as long as the slowest; on shared cores, longer."""
-        longest_s = float(self.busy_s.max(initial=0.0))
-        hosts, cores = run.host_of_rank, run.cores_of_rank
-        if len(hosts) != timeline.ranks or len(cores) != timeline.ranks:
-            return longest_s
-        for host, count in zip(hosts, cores, strict=True):
-            here = np.array([other == host for other in hosts])
-            if count > 0:
-                longest_s = max(longest_s, float(self.cpu_s[here].sum()) / count)
-        return longest_s
+        return float(max(self.busy_s.max(initial=0.0), run.cores.least_s(self.cpu_s).max(initial=0.0)))
 
 
 def _after_start_up(facts: Facts) -> FloatArray:

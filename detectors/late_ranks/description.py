@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.choices import with_alternatives
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.evidence import CodePlace, CpuSplit, Evidence, LargeTasks, LibraryPlace, PlaceTime
+from scalana.detectors.evidence import Alternative, CodePlace, CpuSplit, Evidence, LargeTasks, LibraryPlace, PlaceTime
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.leaf import leaf_of
@@ -16,9 +17,11 @@ from scalana.detectors.rollup.library_calls import library_place
 from scalana.detectors.rollup.place_time import PlaceSeconds, place_time, times_run
 from scalana.detectors.thresholds.certainty import MORE_SAMPLES
 from scalana.detectors.thresholds.factors import FAR_MORE
-from scalana.detectors.thresholds.shares import MAJORITY
-from scalana.detectors.whatif.changes import IntervalExcess, comparisons_blamed
-from scalana.graphs.arrays.types import BoolArray
+from scalana.detectors.thresholds.shares import MAJORITY, MINOR, NEXT_TO_NOTHING
+from scalana.detectors.whatif.changes import IntervalExcess, comparisons_blamed, interval_excess
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import BoolArray, IntArray
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
@@ -70,14 +73,23 @@ def describe(
     return replace(
         evidence,
         place=_place_time(candidate, time, here, timeline, psg),
+        caused_s=_caused_s(candidate, table, timeline) if here.all() else None,
         cpu=CpuSplit(*shares, excess.asleep) if shares is not None else None,
         large_tasks=LargeTasks(len(excess.over_s), float(excess.over_s.sum())) if excess.of_pieces else None,
         helper_share=float(time.helper_s[here].mean()) / wall if wall > 0.0 else None,
         waits_at=waits_at(candidate, table, timeline, psg),
+        instead=alternative(candidate, table, timeline, psg),
         leaf=leaf_of(candidate, table, timeline, psg),
         callers=callers(candidate.code_location.vertex, psg),
         library=_library(candidate.code_location.vertex, psg),
     )
+
+
+def _caused_s(candidate: Candidate, table: BlameTable, timeline: Timeline) -> list[float]:
+    """What each rank of a candidate makes others wait for at its place, in rank-seconds."""
+    rank = timeline.locations.rank[table.location[candidate.entries]]
+    caused_s = weighted_count(rank, table.seconds[candidate.entries], timeline.ranks)
+    return [float(seconds) for seconds in caused_s[candidate.ranks]]
 
 
 def _place_time(candidate: Candidate, time: PlaceSeconds, here: BoolArray, timeline: Timeline, psg: PSG) -> PlaceTime:
@@ -121,3 +133,32 @@ def waits_at(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: P
         return None
     place = psg[vertex].place
     return CodePlace(place.file, line or place.line, psg.function_of(vertex))
+
+
+def alternative(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> Alternative | None:
+    """What other ranks do instead of a candidate's, if they do so in the stretches in which that delays them: the
+    largest place, and the seconds of all in the whole run; None where it is minor."""
+    targets = np.unique(table.target[candidate.entries])
+    compared = with_alternatives(targets, candidate.ranks, table.choice, timeline)
+    others = timeline.ranks - len(candidate.ranks)
+    if len(compared) == len(targets) or not others:
+        return None
+    in_place_of = _not_done_by(candidate.ranks, np.setdiff1d(compared, targets), timeline)
+    done = interval_excess(candidate, table, timeline, in_place_of)
+    theirs = ~np.isin(timeline.locations.rank[done.location], candidate.ranks)
+    if float(done.did_s[theirs].sum()) < MINOR * candidate.lost_s:
+        return None
+    own = timeline.own
+    activity_s = weighted_count(own.activity, own.seconds, len(timeline.activities))[in_place_of]
+    most, seconds = int(in_place_of[activity_s.argmax()]), float(activity_s.sum()) / others
+    vertex, line = int(timeline.activities.vertex[most]), int(timeline.activities.line[most])
+    place = psg[vertex].place
+    return Alternative(place.file, line or place.line, psg.function_of(vertex), seconds)
+
+
+def _not_done_by(ranks: list[int], activities: IntArray, timeline: Timeline) -> IntArray:
+    """Those of some activities that some ranks hardly do."""
+    own = timeline.own
+    here = np.isin(timeline.locations.rank[burst_locations(timeline)[own.burst]], ranks)
+    here_s, all_s = (weighted_count(own.activity, own.seconds * part, len(timeline.activities)) for part in (here, 1.0))
+    return activities[here_s[activities] <= NEXT_TO_NOTHING * all_s[activities]]

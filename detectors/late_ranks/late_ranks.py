@@ -49,6 +49,7 @@ from scalana.detectors.whatif.joins import with_join_waits
 from scalana.detectors.whatif.replay import Change, Replay
 from scalana.graphs.arrays.shards import each
 from scalana.graphs.arrays.types import FloatArray
+from scalana.graphs.attribution.launchers import BETWEEN_CALLS
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE, Waits
@@ -115,6 +116,7 @@ def detect_halves(
         return [], []
     run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()), waiting.pools)
     candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
+    candidates = [candidate for candidate in candidates if not _is_between_calls(candidate, psg)]
     large = [candidate for candidate in candidates if candidate.lost_s >= WORTH_A_FINDING * recorded]
     small = [candidate for candidate in candidates if candidate.lost_s < WORTH_A_FINDING * recorded]
     half = [candidate for candidate in small if wanted and candidate.lost_s >= MAJORITY * WORTH_A_FINDING * recorded]
@@ -267,6 +269,13 @@ def _is_import(candidate: Candidate, psg: PSG) -> bool:
     """Whether a candidate is the import of a module."""
     vertex = candidate.code_location.vertex if candidate.code_location.kind == TargetKind.OWN else -1
     return 0 <= vertex < len(psg) and psg[vertex].kind is VertexKind.CALL and psg[vertex].place.name == "import"
+
+
+def _is_between_calls(candidate: Candidate, psg: PSG) -> bool:
+    """Whether a candidate is what a library's worker does before and after the calls that it gets: nobody can change
+    that, and no line of the program is behind it."""
+    vertex = candidate.code_location.vertex if candidate.code_location.kind == TargetKind.OWN else -1
+    return 0 <= vertex < len(psg) and psg[vertex].place.file == BETWEEN_CALLS
 
 
 def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:

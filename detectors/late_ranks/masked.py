@@ -33,7 +33,7 @@ def next_cause(
     """
     mended = without(candidate, table, timeline, replay)
     waits = find_waits(mended)
-    behind = blame(mended, waits, table.work)
+    behind = blame(mended, waits, table.work, table.choice)
     before = {c.code_location: c.lost_s for c in join_entries(table, timeline, psg)}
     contention, joined = CoreContention.of(timeline), join_waits(timeline)
     for other in join_entries(behind, mended, psg):

@@ -145,8 +145,8 @@ def _place(
 
 
 def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[FloatArray, int]:
-    """What the cores of each rank's host take at least for a step of all its ranks ``[ranks]``; and how many cores the
-    host with fewest has, 0 where it is not known."""
+    """What the cores of each rank take at least for a step of all that share them ``[ranks]``; and how many the rank
+    may use for which that is most, 0 where it is not known."""
     run, own = facts.run, facts.timeline.own
     vertices = np.unique(facts.timeline.activities.vertex[activities])
     vertices = vertices[(vertices >= 0) & (vertices < len(facts.psg))]
@@ -156,13 +156,8 @@ def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[Float
     helpers_s = np.asarray(facts.ppg.metrics["helper_cpu_s"][vertices].sum(axis=0))
     steps = len(facts.steps) if facts.steps is not None else 1
     need_s = (itself_s + helpers_s) / max(steps, 1) + (waits.step_s - waits.wait_s)
-    hosts = run.host_of_rank or [""] * len(need_s)
-    cores = dict(zip(hosts, run.cores_of_rank, strict=False))
-    of_host: Counter[str] = Counter()
-    for host, amount in zip(hosts, need_s.tolist(), strict=False):
-        of_host[host] += amount
-    least = np.array([of_host[host] / cores[host] if cores.get(host) else 0.0 for host in hosts])
-    return least, min((count for count in cores.values() if count), default=0)
+    least_s = run.cores.least_s(need_s)
+    return least_s, run.cores.count([int(np.argmax(least_s))]) if least_s.any() else 0
 
 
 def _saved_s(waits: DataWaits, left: list[FloatArray], facts: Facts) -> list[float]:

@@ -7,7 +7,6 @@ next time.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -94,15 +93,8 @@ def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo, par
     ``part`` is that of what is worth a finding which they must cost."""
     contention = CoreContention.of(timeline)
     recorded_s = part * all_recorded_s(timeline)
-    outnumbered = ranks_without_core(run)
+    outnumbered = set(run.cores.sharing())
     return [finding for finding in findings if not _is_turns(finding, contention, outnumbered, run.ranks, recorded_s)]
-
-
-def ranks_without_core(run: RunInfo) -> set[int]:
-    """Ranks on hosts that have fewer cores than ranks."""
-    hosts = Counter(run.host_of_rank)
-    cores = dict(zip(run.host_of_rank, run.cores_of_rank, strict=False))
-    return {rank for rank, host in enumerate(run.host_of_rank) if 0 < cores.get(host, 0) < hosts[host]}
 
 
 def _is_turns(

@@ -4,7 +4,45 @@ from __future__ import annotations
 
 from scalana.detectors.finding import Finding
 from scalana.detectors.rl.account import TOKEN, Prediction, RLAccount
-from scalana.detectors.rl.causes import Cause
+from scalana.detectors.rl.cause_table import Cause
+
+CHANGES = {
+    "faster-verifier": "a verifier twice as fast",
+    "balanced-rows": "equally many training tokens for every process",
+    "no-slow-process": "slow processes as fast as the others",
+    "balance": "longest trajectories first, lengths known",
+    "spread-groups": "answers to one prompt spread over all processes",
+    "cap": "at most {cap:.0f} tokens: loses {lost:.1%} of them",
+    "partial": "rollout ends when {done:.0%} are done, the rest continues in the next step",
+    "expected-first": "longest first, lengths estimated from other answers to the same prompt",
+    "more-rollouts": "twice as many generating processes",
+    "more-trainers": "twice as many training processes",
+    "overlapped-verifier": "answers scored while others are generated",
+    "sharded-sync": "weights sent in parts by all processes, not by one",
+}
+"""What is changed in a prediction, by its key."""
+
+AT_OWN_LINE = "{name}, in {waited} of {steps} steps: this line, which the others hardly run"
+TOO_FEW = "{ranks} processes, in {waited} of {steps} steps: generation does not keep up"
+IN_ONE_STEP = "{name}, in one step of {steps}"
+ONLY_STEP = "one step was recorded"
+IN_TURNS = "a different process in each step, in {waited} of {steps} steps: the data, not a machine"
+AGAIN = "{who}, in {waited} of {steps} steps: {reason}"
+EACH_TIME, SOME_TIMES = "{name} each time", "{name} {most} times"
+"""How often it is the same process, and what that speaks for."""
+ITS_INPUT = "the input that it always gets: it is not slower at the same work"
+"""Why it is the same process, where it is not slow."""
+
+LONGEST = "{why}: trajectory {name} has {tokens} {unit}s, the median of its step {usual:.0f}"
+LONG = {True: "It is slow and has long answers", False: "It is not slow, its answers are long"}
+"""About a process with the longest trajectory, by whether it is slow."""
+
+NOT_SUMS = "sums of {unit}s: {name} has {here} in step {step}, {other} has {most}"
+NOT_SPEED = "speed: {who} {factor:.2f} times as long for one {unit}"
+NOT_LENGTHS = "lengths: it has {mean:.0f} {unit}s per step, the average generating process {usual:.0f}"
+"""What one might suspect, and what speaks against it."""
+TAKES = {True: "it takes", False: "they take"}
+"""By whether it is one process."""
 
 
 def advice_of(cause: Cause, finding: Finding, account: RLAccount, predicted: dict[str, Prediction]) -> str:

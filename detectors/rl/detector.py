@@ -9,7 +9,8 @@ from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.reconcile import Extent, Verdict
 from scalana.detectors.rl.account import NOBODY, SEVERAL, TOKEN, RLAccount, Slow
-from scalana.detectors.rl.causes import CAUSES, NUMBER, Rollouts, Split, find_speeds, simulated, split, usual_factor
+from scalana.detectors.rl.cause_table import CAUSES
+from scalana.detectors.rl.causes import NUMBER, Rollouts, Split, find_speeds, simulated, split, usual_factor
 from scalana.detectors.rl.charges import Charges, charge
 from scalana.detectors.rl.decode import Decoding, fit_decoding
 from scalana.detectors.rl.findings import Known, find

@@ -8,9 +8,10 @@ import numpy as np
 
 from scalana.detectors.evidence import AtLine, Evidence, LibraryPlace, LoopWait
 from scalana.detectors.finding import Finding, Hop, Series, Where
+from scalana.detectors.rl import advice
 from scalana.detectors.rl.account import Prediction, RLAccount
-from scalana.detectors.rl.advice import advice_of
-from scalana.detectors.rl.causes import CAUSES, Cause, Speeds, Split, tokens_of
+from scalana.detectors.rl.cause_table import CAUSES, Cause
+from scalana.detectors.rl.causes import Speeds, Split, tokens_of
 from scalana.detectors.rl.charges import Charges
 from scalana.detectors.rl.decode import Decoding
 from scalana.detectors.rl.loop import DOINGS, Loop
@@ -151,7 +152,7 @@ def _finding(known: Known, number: int, lost_s: float, saving_s: float) -> Findi
         path=_path(known, number, finding),
         series=Series("idle", loop.first + np.arange(loop.steps), waited.sum(axis=0), np.ones(loop.steps)),
     )
-    return replace(finding, advice=advice_of(cause, finding, known.account, _predictions(known.account)))
+    return replace(finding, advice=advice.advice_of(cause, finding, known.account, _predictions(known.account)))
 
 
 def _at_line(wait: LoopWait, at: WorkPlace | None, cause: Cause, name: str) -> Evidence:
@@ -221,7 +222,7 @@ def _loop_wait(known: Known, number: int, doing: Doing, ranks: list[int]) -> Loo
 
 def _at_its_line(wait: LoopWait, name: str) -> str:
     """What speaks for it that a process is at a line where others hardly ever are."""
-    return f"{name}, in {wait.in_steps} of {wait.of_steps} steps: this line, which the others hardly run"
+    return advice.AT_OWN_LINE.format(name=name, waited=wait.in_steps, steps=wait.of_steps)
 
 
 def _of_others(amount: FloatArray, who: IntArray, alike: IntArray) -> FloatArray:
@@ -252,16 +253,16 @@ def _recurrence(cause: Cause, ranks: int, most: int, rank: int, told: int, known
     """Whether it is always the same process, and what that speaks for."""
     steps, name = known.loop.steps, known.ppg.run.names.one(rank)
     if cause.own and ranks > 1:
-        return f"{ranks} processes, in {told} of {steps} steps: generation does not keep up"
+        return advice.TOO_FEW.format(ranks=ranks, waited=told, steps=steps)
     if told == 1:
-        return f"{name}, in one step of {steps}" if steps > 1 else "one step was recorded"
+        return advice.IN_ONE_STEP.format(name=name, steps=steps) if steps > 1 else advice.ONLY_STEP
     if most < MOST_STEPS * told:
-        return f"a different process in each step, in {told} of {steps} steps: the data, not a machine"
+        return advice.IN_TURNS.format(waited=told, steps=steps)
     reason = cause.always
     if cause.doing == Doing.GENERATION and known.decoding is not None and not known.speeds.slow[rank]:
-        reason = "the input that it always gets: it is not slower at the same work"
-    who = f"{name} each time" if most == told else f"{name} {most} times"
-    return f"{who}, in {told} of {steps} steps: {reason}"
+        reason = advice.ITS_INPUT
+    who = (advice.EACH_TIME if most == told else advice.SOME_TIMES).format(name=name, most=most)
+    return advice.AGAIN.format(who=who, waited=told, steps=steps, reason=reason)
 
 
 def _with_trajectories(wait: LoopWait, known: Known, steps: list[int], waited: FloatArray) -> LoopWait:
@@ -284,10 +285,8 @@ def _with_trajectories(wait: LoopWait, known: Known, steps: list[int], waited: F
             usual.append(middle)
     if not names:
         return wait
-    slow = known.speeds.slow[int(waited.sum(axis=1).argmax())]
-    why = "It is slow and has long answers" if slow else "It is not slow, its answers are long"
-    unit = known.account.unit
-    text = f"{why}: trajectory {names[0]} has {tokens[0]} {unit}s, the median of its step {usual[0]:.0f}"
+    why = advice.LONG[bool(known.speeds.slow[int(waited.sum(axis=1).argmax())])]
+    text = advice.LONGEST.format(why=why, name=names[0], tokens=tokens[0], unit=known.account.unit, usual=usual[0])
     return replace(
         wait,
         trajectories=names[:NAMED],
@@ -308,15 +307,14 @@ def _not_the_cause(known: Known, number: int, ranks: list[int], steps: list[int]
         here, most = int(generated[rank, worst]), int(generated[other, worst])
         if other != rank and 0 < here < most:
             name, step = known.ppg.run.names.one, known.loop.first + steps[worst]
-            found.append(f"sums of {unit}s: {name(rank)} has {here} in step {step}, {name(other)} has {most}")
+            text = advice.NOT_SUMS
+            found.append(text.format(unit=unit, name=name(rank), here=here, step=step, other=name(other), most=most))
     if cause.key in ("long-tail", "assignment") and not speeds.slow[ranks].any() and known.decoding is not None:
         factor = float(speeds.measured[ranks].max())
-        found.append(
-            f"speed: {'it takes' if len(ranks) == 1 else 'they take'} {factor:.2f} times as long for one {unit}"
-        )
+        found.append(advice.NOT_SPEED.format(who=advice.TAKES[len(ranks) == 1], factor=factor, unit=unit))
     if cause.key == "slow-hardware" and generated[ranks].any():
         mean, usual = float(generated[ranks].mean()), float(generated[loop.that_generate()].mean())
-        found.append(f"lengths: it has {mean:.0f} {unit}s per step, the average generating process {usual:.0f}")
+        found.append(advice.NOT_LENGTHS.format(mean=mean, unit=unit, usual=usual))
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.rl.account import Prediction
+from scalana.detectors.rl.advice import CHANGES
 from scalana.detectors.rl.causes import Rollouts, Speeds, tokens_of
 from scalana.detectors.rl.dealing import Dealing, handed_one_by_one
 from scalana.detectors.rl.decode import Decoding, dealt, free_first, longest_first
@@ -120,11 +121,18 @@ def _evenly(spent_s: FloatArray, less_s: FloatArray) -> FloatArray:
 @dataclass(slots=True)
 class _Try:
     change: str
-    text: str
     less_s: FloatArray
     error: float
     unlike: BoolArray | None = None
     """Processes that are to be like the others, where it is about these ``[ranks]``."""
+    cap: float = np.inf
+    """Tokens of a trajectory at most."""
+    lost: float = 0.0
+    """The part of all tokens that is beyond."""
+
+    def text(self) -> str:
+        """What is changed, in words."""
+        return CHANGES[self.change].format(cap=self.cap, lost=self.lost, done=AWAITED)
 
 
 def predict(
@@ -140,29 +148,26 @@ def predict(
         tries = _of_generation(dealing, spread)
     less = _nothing(loop)
     less[:, :, Doing.VERIFIER] = loop.own_s[:, :, Doing.VERIFIER] * (1.0 - 1.0 / DOUBLED)
-    tries.append(_Try("faster-verifier", "a verifier twice as fast", less, 0.0))
+    tries.append(_Try("faster-verifier", less, 0.0))
     if Doing.TRAINING in speeds.by_tokens and speeds.by_tokens[Doing.TRAINING].costs[1] > 0.0:
         less, error = _balanced_rows(loop, speeds)
         all_ranks = np.ones(len(loop.processes), np.bool_)
-        tries.append(_Try("balanced-rows", "equally many training tokens for every process", less, error, all_ranks))
+        tries.append(_Try("balanced-rows", less, error, all_ranks))
     if speeds.slow.any():
         less = loop.own_s[:, :, :DOINGS] * (1.0 - 1.0 / speeds.factor.T[:, None, :])
         if dealing is not None and dealing.one_by_one:
             for step in range(loop.steps):
                 took = np.array([dealing.decoding.seconds(part) for part in _handed(dealing, step)])
                 less[:, step, Doing.GENERATION] = dealing.less_s(step, took, np.ones(1))
-        tries.append(_Try("no-slow-process", "slow processes as fast as the others", less, 0.0, speeds.slow))
+        tries.append(_Try("no-slow-process", less, 0.0, speeds.slow))
     modelled = next((each.error for each in tries if each.change == "balance"), 0.0)
-    tries += [
-        _Try(each.change, each.text, each.less_s, modelled if each.modelled else 0.0)
-        for each in remedies(loop, dealing)
-    ]
+    tries += [_Try(each.change, each.less_s, modelled if each.modelled else 0.0) for each in remedies(loop, dealing)]
     tries = [each for each in tries if np.abs(each.less_s).any()]
     saved = replayer.saved_s([replayer.without(each.less_s, each.unlike) for each in tries])
     off = replayer.error()
     step_s = float(loop.step_s().mean())
     return [
-        Prediction(each.change, each.text, step_s - save / loop.steps, each.error + off)
+        Prediction(each.change, each.text(), step_s - save / loop.steps, each.error + off)
         for each, save in zip(tries, saved, strict=True)
     ]
 
@@ -246,16 +251,15 @@ def _of_generation(dealing: Dealing, spread: bool) -> list[_Try]:
                 result[:, step, Doing.GENERATION] = dealing.less_s(step, took)
         return result
 
-    tries = [_Try("balance", "longest trajectories first, lengths known", less(balanced), error)]
+    tries = [_Try("balance", less(balanced), error)]
     if spread:
-        tries.append(_Try("spread-groups", "answers to one prompt spread over all processes", less(spread_out), error))
+        tries.append(_Try("spread-groups", less(spread_out), error))
     if lost > 0.0:
-        tries.append(_Try("cap", f"at most {cap:.0f} tokens: loses {lost:.1%} of them", less(capped), error))
+        tries.append(_Try("cap", less(capped), error, cap=cap, lost=lost))
     if not decoding.whole_batches:
         tries.append(
             _Try(
                 "partial",
-                f"rollout ends when {AWAITED:.0%} are done, the rest continues in the next step",
                 _stopped(loop, decoding, factor, model),
                 error,
             )

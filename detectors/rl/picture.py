@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from scalana.detectors.rl.account import Bar, StepPicture, TrajectoryBar
-from scalana.detectors.rl.causes import CAUSES, Split
+from scalana.detectors.rl.cause_table import CAUSES
+from scalana.detectors.rl.causes import Split
 from scalana.detectors.rl.charges import Charges
 from scalana.detectors.rl.loop import DOINGS, IN_WAIT, Loop
 from scalana.detectors.rl.phases import TEXT, Doing

@@ -21,8 +21,6 @@ class Remedy:
 
     change: str
     """:attr:`Prediction.change`."""
-    text: str
-    """In words."""
     less_s: FloatArray
     """By how much processes take less for what they do, more if it is negative ``[ranks, steps, doings]``."""
     modelled: bool
@@ -75,8 +73,7 @@ def _expected_first(dealing: Dealing) -> list[Remedy]:
         for rank, part in zip(generate.tolist(), longest_first(guess, len(generate)), strict=True):
             took_s[rank] = dealing.decoding.seconds(made.tokens[rows[part]].tolist())
         less[:, step, Doing.GENERATION] = dealing.less_s(step, took_s)
-    text = "longest first, lengths estimated from other answers to the same prompt"
-    return [Remedy("expected-first", text, less, True)] if told else []
+    return [Remedy("expected-first", less, True)] if told else []
 
 
 def _more_rollouts(loop: Loop, dealing: Dealing | None) -> Remedy:
@@ -93,14 +90,14 @@ def _more_rollouts(loop: Loop, dealing: Dealing | None) -> Remedy:
             tokens = tokens_of(loop, rank, step).tolist()
             took_s[rank] = max(dealing.decoding.seconds(tokens[part::DOUBLED]) for part in range(DOUBLED))
         less[:, step, Doing.GENERATION] = np.maximum(dealing.less_s(step, took_s), 0.0)
-    return Remedy("more-rollouts", "twice as many generating processes", less, dealing is not None)
+    return Remedy("more-rollouts", less, dealing is not None)
 
 
 def _more_trainers(loop: Loop) -> Remedy:
     """Each process with the rows of a step halved among as many more, where training has processes of its own."""
     less = _nothing(loop)
     less[:, :, Doing.TRAINING] = loop.own_s[:, :, Doing.TRAINING] * (1.0 - 1.0 / DOUBLED)
-    return Remedy("more-trainers", "twice as many training processes", less, False)
+    return Remedy("more-trainers", less, False)
 
 
 def _overlapped_verifier(loop: Loop) -> Remedy:
@@ -117,7 +114,7 @@ def _overlapped_verifier(loop: Loop) -> Remedy:
             for end in ends.tolist():
                 done = max(done, end) + whole / len(ends)
             less[rank, step, Doing.VERIFIER] = max(whole - (done - float(ends[-1])), 0.0)
-    return Remedy("overlapped-verifier", "answers scored while others are generated", less, False)
+    return Remedy("overlapped-verifier", less, False)
 
 
 def _shared_sync(loop: Loop) -> Remedy:
@@ -129,4 +126,4 @@ def _shared_sync(loop: Loop) -> Remedy:
     if len(train):
         less[send, :, Doing.WEIGHT_SYNC] = own[send]
         less[train, :, Doing.WEIGHT_SYNC] -= own[send].sum(axis=0) / len(train)
-    return Remedy("sharded-sync", "weights sent in parts by all processes, not by one", less, False)
+    return Remedy("sharded-sync", less, False)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.choices import same_in_choices
 from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.delays.served import serving_threads
 from scalana.detectors.delays.targets import TargetKind
@@ -47,6 +48,7 @@ def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg:
     if candidate.code_location.kind == TargetKind.OWN:
         targets = np.unique(table.target[candidate.entries])
         wanted[with_contexts_of_others(targets, candidate.ranks, table.work, timeline)] = True
+        wanted[same_in_choices(targets, table.work, table.choice)] = True
         wanted |= np.isin(timeline.activities.vertex, _alike(candidate.code_location.vertex, psg))
     rows = np.flatnonzero(wanted[own.activity])
     burst, seconds = own.burst[rows], own.seconds[rows]

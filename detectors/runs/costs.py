@@ -6,7 +6,6 @@ structure of the program. This is what runs of different sizes, or of changed co
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -17,13 +16,13 @@ from scalana.detectors.account import TimeSplit
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.noise.contention import calls_without_core_s, turns_s
+from scalana.detectors.runs.advice import EXITED
 from scalana.detectors.thresholds.differences import UNEXPLAINED_NOISE
 from scalana.detectors.thresholds.limits import BLOCKS
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.readers.processes.process_names import ProcessNames
-from scalana.graphs.run_info import RunInfo
 from scalana.graphs.structure.align import align
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
 from scalana.graphs.timeline import Timeline
@@ -151,18 +150,12 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     whole = run.ranks / recorded if recorded else 1.0
     warnings = [*run.warnings, *analysis.warnings]
     if run.exit_code:
-        warnings.append(f"ended with exit code {run.exit_code}: its work may be incomplete")
+        warnings.append(EXITED.format(code=run.exit_code))
     return RunCosts(
         name, run.ranks, run.seconds, psg, analysis.time, kind, vertex, line, whole * work, whole * caused,
-        whole * transfer, whole * core_wait, whole * error, np.asarray(setup, dtype=bool), run.cwd, _is_crowded(run),
-        warnings, run.names,
+        whole * transfer, whole * core_wait, whole * error, np.asarray(setup, dtype=bool), run.cwd,
+        bool(run.cores.sharing()), warnings, run.names,
     )  # fmt: skip
-
-
-def _is_crowded(run: RunInfo) -> bool:
-    ranks = Counter(run.host_of_rank)
-    cores = dict(zip(run.host_of_rank, run.cores_of_rank, strict=False))
-    return any(0 < cores[host] < count for host, count in ranks.items())
 
 
 def setup_vertices(psg: PSG, cwd: str) -> npt.NDArray[np.bool_]:

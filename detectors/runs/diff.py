@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +12,7 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.named_place import CodeLocation
+from scalana.detectors.runs import advice
 from scalana.detectors.runs.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.runs.scaling.disturbed import off_alike
 from scalana.detectors.runs.scaling.loss import group_rows, targets_of
@@ -239,18 +241,21 @@ def _warnings(table: CostTable) -> list[str]:
     before, after = table.runs
     warnings = [*before.lacks, *after.lacks]
     if before.ranks != after.ranks:
-        warnings.append(
-            f"the runs have {before.ranks} and {after.ranks} ranks: seconds are those of an average rank; scalana "
-            "scaling shows the loss by size"
-        )
+        warnings.append(advice.SIZES_DIFFER.format(before=before.ranks, after=after.ranks))
     if _shared(table) < MINOR:
-        warnings.append("the runs share hardly any code: are they of the same program?")
+        warnings.append(advice.NOT_SHARED)
+    elif (first := _programs(before.psg)) and (second := _programs(after.psg)) and not first & second:
+        one, other = (" and ".join(sorted(some)) for some in (first, second))
+        warnings.append(advice.DIFFERENT_PROGRAMS.format(before=one, after=other))
     if before.ranks == after.ranks and (change := _everywhere(table)):
         direction = "longer" if change > 0.0 else "shorter"
-        warnings.append(
-            f"most work took {abs(change):.0%} {direction} everywhere: the machine may have been in another state"
-        )
+        warnings.append(advice.EVERYWHERE.format(change=abs(change), direction=direction))
     return warnings
+
+
+def _programs(psg: PSG) -> set[str]:
+    """Names of the files that a run began in, wherever these lie: a program may be checked out in two folders."""
+    return {os.path.basename(psg[child].place.file) for child in psg[0].children if child not in psg.added}
 
 
 def _shared(table: CostTable) -> float:

@@ -130,6 +130,7 @@ RANKS_AT_ONCE = 256
 Why: It bounds memory, and changes no answer.
 
 - `steady`
+- `courses`
 """
 SEARCHED_BEHIND = 256
 """Calls walked back behind a common operation that two ranks did not leave together.

@@ -15,6 +15,7 @@ TOO_SMALL = 0.001
 Why: A tenth of WORTH_A_FINDING; of a picture, less than a pixel.
 
 - `alone`: part of all blame below which candidates stay as they are
+- `choices`: part of all own work up to which a part of the program is no alternative to another
 - `picture`: part of a step below which nothing is drawn
 """
 FLOOR = 0.002
@@ -66,7 +67,9 @@ Why: A choice: samples at the border of a place may fall to its neighbour.
 - `alone`: part of the seconds of those who are late somewhere up to which the others do next to nothing there
 - `between_messages`: own work between two calls that is none, as a part of what lies between two calls where they
   compute
+- `choices`: part of what the rank spends that is longest in a part of a choice, up to which others do not run it
 - `contexts`: part of what ranks do of a work in some contexts, up to which they do next to nothing of it in another one
+- `description`: part of what others do up to which the ranks of a finding do not do it
 - `findings`: part of the loop's process time below which a cause has next to no waiting
 - `named_line`: part of the seconds of the rank that runs a function most up to which another one does not run it
 """
@@ -133,6 +136,7 @@ MINOR = 0.1
 Why: A choice: what is estimated from samples and clocks is seldom better known.
 
 - `charges`: part of the time that is compared by which a moment lies before its end
+- `description`: part of what a finding costs from which what others do instead is worth a word
 - `diagnose`: part of what a stage takes, up to which its layers are taken to be all of it
 - `diff`: part of the time of either run at places of both, below which they are suspected to be of different programs
 - `findings`: part of the time that a process is at a line, up to which others are hardly there
@@ -223,6 +227,7 @@ Why: Nothing else can be as much.
 - `calls`: part of a joined cause that its largest entry must hold to be its place
 - `changes`: part of what lies in a burst that must be work, or waiting for a core, for a thread not to have rested
   there
+- `choices`: part of what ranks do in a choice that a cause must be, to be compared with all of the choice
 - `contention`: part of a finding that ranks must be late with on average, to lack a core for more than a turn now and
   then
 - `cost_trend`: part of the mean cost of a step above which a step pays

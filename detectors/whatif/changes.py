@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.choices import with_alternatives
 from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.delays.forks import StartedThreads
 from scalana.detectors.delays.targets import TargetKind
@@ -139,6 +140,7 @@ def interval_excess(
         mask[:] = False
         if activities is None:
             activities = with_contexts_of_others(targets, candidate.ranks, table.work, timeline)
+            activities = with_alternatives(activities, candidate.ranks, table.choice, timeline)
         mask[activities] = True
     intervals = table.intervals
     blamed = np.flatnonzero(comparisons_blamed(targets, table)[table.groups.comparison])

@@ -142,6 +142,16 @@ class Replay:
         """Return when each location ends ``[locations]``, with what :meth:`Change.of` takes taken out."""
         return self.ends_s([None if removed_s is None else Change.of(removed_s, *others)])[0]
 
+    def error(self) -> float:
+        """How far the replay of the unchanged run is from the run: the most by which any location ends earlier or
+        later, as a part of the run's length."""
+        locations = self.timeline.locations
+        length_s = float(locations.end_s.max(initial=0.0) - locations.start_s.min(initial=np.inf))
+        if length_s <= 0.0:
+            return 0.0
+        (end_s,) = self.ends_s([None])
+        return float(np.abs(end_s - locations.end_s).max()) / length_s
+
     def times_s(self, change: Change) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Entry and exit of every call ``[calls]`` and the end of every location ``[locations]``."""
         ((enter, leave, (end,)),) = self._replayed([change], 1, exits=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from scalana.detectors.section_name import SectionName
 from scalana.detectors.thresholds.shares import WORTH_FOLLOWING
+from scalana.detectors.when.advice import FROM_CACHE
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.folder.models import Frame, Kernel, module_path
@@ -102,10 +103,7 @@ def warnings_of(ppg: PPG) -> Iterator[str]:
     seconds = np.bincount(times.kernel, times.end_s - times.start_s, len(times.kernels))
     unknown = sum(float(took) for kernel, took in zip(times.kernels, seconds, strict=True) if kernel.main() is None)
     if unknown > 0.5 * float(seconds.sum()) > 0.0:
-        yield (
-            "most compiled code came from torch's cache, and its source lines are unknown: with "
-            "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1, torch compiles it again, and they are known"
-        )
+        yield FROM_CACHE
 
 
 COMPILED: SectionName[list[CompiledLine]] = SectionName("compiled")

@@ -52,9 +52,9 @@ class Named:
     """``[regions]``"""
 
     @classmethod
-    def of(cls, spans: Spans) -> Named:
-        """Those among the spans of a run."""
-        rows = spans.rows("region")
+    def of(cls, spans: Spans, kind: str = "region") -> Named:
+        """Those among the spans of a run; of another ``kind``, the spans of that."""
+        rows = spans.rows(kind)
         rows = rows[spans.table.name[rows] != spans.number(_PROFILE)]
         name = [spans.names[number] for number in spans.table.name[rows].tolist()]
         lane = spans.table.lane[rows].astype(np.int64)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.choices import with_alternatives
 from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.finding import Finding
 from scalana.detectors.thresholds.limits import RANKS_OF_A_FINDING
@@ -53,6 +54,7 @@ class CostByStep:
         if not len(activities) or not len(here) or not len(others):
             return None
         activities = with_contexts_of_others(activities, finding.ranks, self.table.work, self.timeline)
+        activities = with_alternatives(activities, finding.ranks, self.table.choice, self.timeline)
         rows = np.flatnonzero(np.isin(self.timeline.own.activity, activities))
         location = burst_locations(self.timeline)[self.timeline.own.burst[rows]]
         here, others = _some(here), _some(others)

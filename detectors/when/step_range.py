@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from scalana.detectors.when.advice import HAS_STEPS
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.metrics import add_to, burst_locations, timeline_metrics
 from scalana.graphs.ppg import PPG
@@ -31,7 +32,7 @@ def part_of(ppg: PPG, steps: Steps | None, first: int, last: int) -> tuple[PPG, 
     if steps is None:
         raise StepError("this run has no steps: mark them with scalana.step()")
     rows = [np.flatnonzero(steps.number == number) for number in (first, last)]
-    there = f"it has steps {steps.number[0]} to {steps.number[-1]}"
+    there = HAS_STEPS.format(steps.number[0], steps.number[-1])
     for number, found in zip((first, last), rows, strict=True):
         if not len(found):
             raise StepError(f"this run has no step {number}: {there}")

@@ -26,7 +26,7 @@ from scalana.graphs.bursts.even_shares import lengths, unequal
 from scalana.graphs.bursts.helper_waits import HeldUp, HelperWaits, add_held_up
 from scalana.graphs.bursts.helpers import Sampled, helpers_of
 from scalana.graphs.bursts.imputation import Profiles, common_profiles, evidence_of, own_kinds, unsampled
-from scalana.graphs.bursts.short_rests import Moves, Pairs, lost_cores, unfound_rests, unfound_runs
+from scalana.graphs.bursts.short_rests import Moves, Pairs, Spent, lost_cores, rested, unfound_rests, unfound_runs
 from scalana.graphs.bursts.work_rows import Rows, concatenated, exact_cpu, grouped, sorted_by_burst
 from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.readers.folder.records import Samples, Threads
@@ -240,17 +240,23 @@ def _sampled(
 
 def _without_lost_cores(spent: _Spent, bursts: Bursts, found: _Found, places: Places) -> tuple[_Spent, Rows]:
     """What samples stand for, without the waits for a core that belong to rests before them; and these (see
-    :mod:`~scalana.graphs.bursts.short_rests`)."""
+    :mod:`~scalana.graphs.bursts.short_rests`).
+
+    That is a question of native code, which is sampled by its CPU time. Looks at Python frames find a thread where it
+    waits for a core as well as where it rests.
+    """
     burst, path, state = found.burst, found.path, found.state
     native = places.native[path]
     at_rest = (state == STATE_ASLEEP) | (state == STATE_DISK) | (native & RESTING[state])
     begins, calls = _begins(at_rest, path, burst), (state == STATE_RUNNING) & places.calls_rest[path]
-    if not (begins | calls).any() or not spent.core_wait_s.any():
+    may = native & rested(spent.seconds, spent.cpu_s, spent.core_wait_s)
+    here = Spent(spent.cpu_s, spent.core_wait_s, np.where(may, spent.core_wait_s, 0.0))
+    if not (begins | calls).any() or not here.after_rest_s.any():
         return spent, _rows(Moves.none(), burst, np.zeros(0))
     location, before, after = (column[burst] for column in (bursts.location, bursts.before, bursts.after))
     alike = number_columns(before, after)[0]
     pairs = Pairs.of(number_columns(location, alike)[0], found.place)
-    lost = lost_cores(pairs, location[pairs.sample], alike[pairs.sample], begins, calls, spent.cpu_s, spent.core_wait_s)
+    lost = lost_cores(pairs, location[pairs.sample], alike[pairs.sample], begins, calls, here)
     lost_s = np.bincount(lost.sample, lost.seconds, len(burst))
     left = _Spent(spent.seconds - lost_s, spent.cpu_s, spent.core_wait_s - lost_s)
     return left, _rows(lost, burst, np.zeros(len(lost.sample)))

@@ -7,7 +7,8 @@ program, so that rests found, times the time between two looks, is how long such
 runs, times the period, how much CPU that takes.
 
 Who rests also gives its core away, and where others want it, may have to wait for one afterwards, often for longer than
-it rested. That is no part of what it runs next.
+it rested. That is no part of what it runs next. A wait follows a rest only where there was one: what is waited between
+samples in whose time the thread rested nowhere was taken from what it ran there.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ _PLACES = 4
 """Places that what was not found in a kind of burst is divided over at most."""
 _LEAST_CPU_S = 0.05
 """Of computing without rests, at least, to tell how long who computes waits for a core."""
+_LEAST_REST_S = 50e-6
+"""A shorter rest is the error of clocks that are read one after the other."""
+_STOLEN = 1.0 / 32.0
+"""Of the time that a thread does not wait for a core: so much a host may take away unseen, which is no rest."""
 _CLEARLY_MORE = 1.5
 """Times as long as usual who rests waits for a core, at least, for that to be because it rests."""
 
@@ -103,14 +108,32 @@ def unfound_rests(pairs: Pairs, begins: BoolArray, runs: BoolArray, rest_s: Floa
     return moves_between(loose_s * part[pairs.kind[pair]], pairs, found)
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What lies with samples, of the time without rests."""
+
+    cpu_s: FloatArray
+    """``[samples]``"""
+    core_wait_s: FloatArray
+    """Time without a core ``[samples]``."""
+    after_rest_s: FloatArray
+    """What of it may follow a rest ``[samples]``."""
+
+
+def rested(seconds: FloatArray, cpu_s: FloatArray, core_wait_s: FloatArray) -> BoolArray:
+    """Whether threads rested in some of the time that their samples stand for ``[samples]``, each of whose columns is
+    given: it is what was neither run nor waited for a core."""
+    without_s = seconds - core_wait_s
+    return np.asarray(without_s - cpu_s > np.maximum(_LEAST_REST_S, _STOLEN * without_s))
+
+
 def lost_cores(
     pairs: Pairs,
     location: IntArray,
     alike: IntArray,
     begins: BoolArray,
     calls: BoolArray,
-    cpu_s: FloatArray,
-    core_wait_s: FloatArray,
+    spent: Spent,
 ) -> Moves:
     """Waits for a core that belong to the rests before them.
 
@@ -125,14 +148,13 @@ def lost_cores(
         alike: equal for kinds of all locations between the same two calls ``[kinds]``.
         begins: whether a sample is the first that found the thread at this rest ``[samples]``.
         calls: whether one found it to run in a function in which threads rest ``[samples]``.
-        cpu_s: CPU time that lies with it ``[samples]``.
-        core_wait_s: time without a core that does ``[samples]``.
+        spent: what lies with it ``[samples]``.
     """
     pair, count = pairs.of_sample, len(pairs.kind)
     found, called = (np.bincount(pair, of, count).astype(np.float64) for of in (begins, calls))
     found = np.where(pairs.of_all(found)[pairs.kind] >= _ENOUGH, found, found + called)
-    computed_s = pairs.of_all(np.where(found + called > 0, 0.0, np.bincount(pair, cpu_s, count)))
-    waited_s = pairs.of_all(np.bincount(pair, core_wait_s, count))
+    computed_s = pairs.of_all(np.where(found + called > 0, 0.0, np.bincount(pair, spent.cpu_s, count)))
+    waited_s = pairs.of_all(np.bincount(pair, spent.core_wait_s, count))
     with_rests = pairs.of_all(found) >= _ENOUGH
     own, others, all_ = (
         _waits_per_second(group, with_rests, computed_s, waited_s) for group in (location, alike, np.zeros_like(alike))
@@ -141,8 +163,9 @@ def lost_cores(
     usual = np.where(np.isnan(usual), all_, usual)
     usual_s = usual * computed_s
     more = with_rests & (waited_s > _CLEARLY_MORE * usual_s)  # not where usual waits are unknown
-    part = np.where(more, 1.0 - usual_s / np.maximum(waited_s, 1e-300), 0.0)
-    return moves_between(core_wait_s * part[pairs.kind[pair]], pairs, found)
+    all_s = pairs.of_all(np.bincount(pair, spent.after_rest_s, count))
+    part = np.where(more, np.clip((waited_s - usual_s) / np.maximum(all_s, 1e-300), 0.0, 1.0), 0.0)
+    return moves_between(spent.after_rest_s * part[pairs.kind[pair]], pairs, found)
 
 
 def _waits_per_second(group: IntArray, rests: BoolArray, computed_s: FloatArray, waited_s: FloatArray) -> FloatArray:

@@ -36,6 +36,7 @@ def move_collected(data: Gathered, places: Places, psg: PSG, path: int) -> None:
         return
     places.vertex[path] = psg.add(VertexKind.FUNCTION, Place(FILE, 0, 0, -1, COLLECTOR), 0)
     places.line[path] = 0
+    places.native[path] = places.computes[path] = False  # it was looked at as Python frames are
     psg.added.add(int(places.vertex[path]))
     inside = _inside(data, places, psg)
     if not inside.any():

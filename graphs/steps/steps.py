@@ -62,9 +62,9 @@ class Steps:
             since = np.append(0, rows + 1)[: len(rows)]
             until = np.append(0.0, np.cumsum(steady))
             mean = (until[rows + 1] - until[since]) / (rows + 1 - since)
-            rows = rows[mean > _limit(mean)]
+            rows = rows[mean > outlying_above(mean)]
         else:
-            rows = np.flatnonzero(steady > _limit(steady))
+            rows = np.flatnonzero(steady > outlying_above(steady))
         rows = rows + self.warm_up
         return rows[np.argsort(-length[rows], kind="stable")]
 
@@ -107,7 +107,7 @@ def with_warm_up(steps: Steps) -> Steps:
     """
     length = steps.length_s()
     known = length[~np.isnan(length)]
-    limit = float(known[len(known) // 2 :].max(initial=0.0)) if steps.ahead else _limit(known)
+    limit = float(known[len(known) // 2 :].max(initial=0.0)) if steps.ahead else outlying_above(known)
     ordinary = ~(length > limit) & ~np.isnan(length)
     first = int(np.argmax(ordinary)) if ordinary.any() else 0
     if 2 * first >= len(steps):
@@ -115,8 +115,8 @@ def with_warm_up(steps: Steps) -> Steps:
     return replace(steps, warm_up=first)
 
 
-def _limit(length_s: FloatArray) -> float:
-    """Seconds above which a step stands out among others."""
+def outlying_above(length_s: FloatArray) -> float:
+    """What a step must exceed to stand out among others, by the spread of these."""
     if len(length_s) < FEWEST:
         return np.inf
     median = float(np.median(length_s))

@@ -44,7 +44,8 @@ class RunWriter:
             pid: its number there; numbered from 1 on where none is told.
             role: ``rank``, ``child``, ``launcher`` or ``process``; by default told by ``rank``.
             meta: what else is known: ``world_size``, ``start_ns`` and ``unix_ns`` (one moment by the clock of all times
-                in the record, and by that of the calendar), ``cwd``, ``lib_dirs``, ``rate_hz``, ``cores``.
+                in the record, and by that of the calendar), ``cwd``, ``lib_dirs``, ``rate_hz``, ``cores``,
+                ``core_list``.
 
         Raises:
             OSError: it cannot be written.

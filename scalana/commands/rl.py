@@ -69,7 +69,7 @@ examples:
 
 def _text(analysis: Analysis, printed: bool) -> str:
     """The section and the findings that belong to it."""
-    from scalana.detectors.rl.causes import CAUSES
+    from scalana.detectors.rl.cause_table import CAUSES
     from scalana.report.findings.cause import cause_of
     from scalana.report.findings.order import by_loss
     from scalana.report.text import findings

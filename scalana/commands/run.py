@@ -102,7 +102,7 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             console.complain("each rank is recorded as a separate job: put scalana run before the launcher instead")
         begin = time.monotonic()
         try:
-            env = launch.environment(folder, args.rate, os.environ)
+            env = launch.environment(folder, args.rate, os.environ, place.token)
             with supervise.raised():
                 env, missing = launch.mpi_environment(command, env, console.complain, expected=args.mpi)
             for note in missing:
@@ -167,6 +167,8 @@ def _finish(folder: str, command: list[str], args: argparse.Namespace, missing: 
         if reason := _nothing_recorded(folder, command, missing, mpi):
             console.complain(f"nothing was recorded: {reason} (run folder: {console.shown(folder)})")
         elif args.no_report:
+            if mpi:
+                _keep_frames(folder, args)
             console.complain(f"recorded; for the report: scalana report {console.shown(folder)}")
         else:
             _report(folder, args)
@@ -202,6 +204,22 @@ def _report(folder: str, args: argparse.Namespace) -> None:
         console.complain(
             f"the analysis by {python} was ended by signal {-code} (records are in {console.shown(folder)})"
         )
+
+
+def _keep_frames(folder: str, args: argparse.Namespace) -> None:
+    """Keep what binaries say of native code, if there is an analysis: the report may be made on another machine."""
+    from scalana import analysis_home
+
+    try:
+        python = analysis_home.elsewhere(args.report_with, os.environ)
+    except CommandError:
+        return
+    if python is None:
+        from scalana.job import reporting
+
+        reporting.keep_frames(folder)
+    else:
+        analysis_home.run_there(python, [analysis_home.FRAMES, folder])
 
 
 def _compile_for_the_next_run() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scalana.detectors.annotate.replayed import REPLAY_ERROR
 from scalana.report.findings.entry import finding_entry, process_entry
 from scalana.report.findings.order import by_loss, warnings
 from scalana.report.topics.table import entries_of
@@ -29,6 +30,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
             "seconds": plain(run.seconds),
             "rate_hz": plain(run.rate_hz) or None,
             "exit_code": plain(run.exit_code),
+            **({"replay_error": plain(error)} if (error := analysis.section(REPLAY_ERROR)) is not None else {}),
             **({"going_on": True} if run.going_on else {}),
             "warnings": warnings(analysis),
         },

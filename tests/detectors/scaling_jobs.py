@@ -7,6 +7,7 @@ import numpy as np
 from scalana import detectors
 from scalana.detectors.runs.costs import run_costs
 from scalana.detectors.runs.scaling import detect
+from scalana.graphs.host_cores import HostCores
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
@@ -79,7 +80,7 @@ def scale(sizes, cost, *, stated=None, at=None, period_s=0.0, cores=1024, **opti
         analyses.append(analyse(program(ranks, cost, seed=number, **options), period_s=period_s, moved=number % 3))
     for analysis in analyses:
         run = analysis.ppg.run
-        run.host_of_rank, run.cores_of_rank = ["host"] * run.ranks, [cores] * run.ranks
+        run.cores = HostCores.of(["host"] * run.ranks, [frozenset(range(cores))] * run.ranks)
     runs = [run_costs(analysis, f"run-{number}") for number, analysis in enumerate(analyses)]
     reference = max(range(len(sizes)), key=lambda n: sizes[n])
     return detect(runs, reference, analyses[reference], stated=stated, at=at)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from scalana.graphs.host_cores import core_numbers
 from scalana.runtime import recorder
 
 from . import jobs
@@ -34,6 +35,7 @@ def test_a_process_describes_itself(tmp_path: Path) -> None:
     assert json.loads(meta["argv"]) == [sys.executable, "-c", "import time; time.sleep(0.05)"]
     assert float(meta["rate_hz"]) == 50
     assert int(meta["cores"]) == len(os.sched_getaffinity(0))
+    assert core_numbers(meta) == frozenset(os.sched_getaffinity(0))
     assert meta["host"] == os.uname().nodename and meta["boot_id"]
     assert sysconfig.get_paths()["stdlib"] in meta["lib_dirs"].split(os.pathsep)
     assert sysconfig.get_paths()["purelib"] in meta["lib_dirs"].split(os.pathsep)

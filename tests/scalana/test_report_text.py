@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.evidence import Evidence, Leaf
+from scalana.graphs.host_cores import HostCores
 from scalana.graphs.samples.unseen import Unseen
 from scalana.report import names, text
 from scalana.report.findings.claims import claim
@@ -147,7 +148,7 @@ def test_a_cause_that_has_a_core_may_save_more(
 ) -> None:
     analysis = late_rank(tmp_path)
     finding = replace(analysis.findings[0], evidence=evidence(cpu_share=cpu, core_wait_share=core_wait))
-    run = replace(analysis.ppg.run, host_of_rank=["node"] * 4, cores_of_rank=[cores] * 4)
+    run = replace(analysis.ppg.run, cores=HostCores.of(["node"] * 4, [frozenset(range(cores))] * 4))
     assert ("frees a core" in cost(finding, run)) == frees
 
 

@@ -10,6 +10,7 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import Evidence, PipelineTime
 from scalana.detectors.finding import Finding, Hop, Series, Where
 from scalana.detectors.kinds import BY_NAME
+from scalana.detectors.pipeline import advice
 from scalana.detectors.pipeline.diagnosis.culprit_places import Place, Places, between, windows_of
 from scalana.detectors.pipeline.diagnosis.culprits import Culprit
 from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis
@@ -71,7 +72,7 @@ class FindingMaker:
         if time.links is None:
             return time
         links = [[self.recorded.ranks[end] for end in pair] for pair in time.links]
-        return replace(time, links=links, link=" and ".join(f"from rank {a} to rank {b}" for a, b in links))
+        return replace(time, links=links, link=" and ".join(advice.LINK.format(*ends) for ends in links))
 
     def _series(self, culprit: Culprit) -> Series | None:
         """What a culprit costs in each step, where that is known."""
@@ -97,14 +98,11 @@ class FindingMaker:
         )
         finding = self._finding("schedule", [], None, saving, time)
         words = in_words_of(self.recorded.engine, other, diagnosis.layers)
-        advice = f"Run {other.text} instead" + (f": {words}." if words else ".")
+        said = advice.RUN_INSTEAD.format(other=other.text) + (f": {words}." if words else ".")
         if other.program is not None and (other.program.kind == Kind.W).any() and not diagnosis.splits_backward:
-            advice += (
-                " It splits the backward, assuming that the halves cost no more than the whole. Recomputing "
-                "activations breaks this assumption."
-            )
+            said += advice.SPLITS_BACKWARD
         nobody = Extent((), np.zeros(0, np.int64), np.zeros(0, np.int64))
-        return [Verdict(replace(finding, saving_s=saving * self.steps, advice=advice), nobody)]
+        return [Verdict(replace(finding, saving_s=saving * self.steps, advice=said), nobody)]
 
     def replica(self, awaited: Awaited, other: FindingMaker) -> Verdict:
         """A whole pipeline that takes longer than its replicas, one of which is ``other``."""
@@ -249,17 +247,11 @@ class FindingMaker:
         cures = {one.change: one for one in self.diagnosis.predictions}
         if culprit.cause == "imbalance" and culprit.evidence.split is not None:
             words = in_words_of(self.recorded.engine, cures["repartition"], self.diagnosis.layers)
-            return f"Split the layers {culprit.evidence.split} over the stages" + (f": {words}." if words else ".")
+            return advice.SPLIT_LAYERS.format(split=culprit.evidence.split) + (f": {words}." if words else ".")
         if culprit.cause == "imbalance" and culprit.evidence.wall is not None:
-            return (
-                f"No split of the layers helps: {culprit.evidence.wall} is too large for one rank. Make it "
-                "cheaper, or split it (a vocabulary over several ranks, a layer into two modules)."
-            )
+            return advice.TOO_LARGE.format(wall=culprit.evidence.wall)
         if culprit.cause == "link" and culprit.evidence.links is None:
-            return (
-                "All links are equally slow: use isend, post irecv early, or send less: fewer and larger "
-                "microbatches, a smaller type."
-            )
+            return advice.ALL_LINKS
         if culprit.cause == "data":
-            return "Load input data ahead of the step: use more DataLoader workers, or prefetching."
+            return advice.LOAD_AHEAD
         return BY_NAME[finding.kind].advice

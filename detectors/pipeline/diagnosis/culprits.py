@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scalana.detectors.evidence import PipelineTime
+from scalana.detectors.pipeline.advice import A_LAYER, SOME_MICROBATCHES
 from scalana.detectors.pipeline.diagnosis.attribution import Attribution
 from scalana.detectors.pipeline.diagnosis.causes import EVERYTHING, Switches
 from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis
@@ -109,7 +110,7 @@ def _imbalance(look: _Look) -> Culprit | None:
         saving = found.step_s - cure.step_s
         if saving < WORTH_IF_ONCE * found.step_s / 2:
             saving = 0.0
-            evidence = replace(evidence, wall=look.diagnosis.wall or "a single layer")
+            evidence = replace(evidence, wall=look.diagnosis.wall or A_LAYER)
         else:
             evidence = replace(evidence, split=cure.text)
     by_step = _more_than_others(look.measured, ranks)
@@ -162,7 +163,7 @@ def _straggler(look: _Look) -> Culprit | None:
 def _which(microbatches: list[int], count: int) -> str:
     """In words, which microbatches of a step are meant."""
     if not microbatches:
-        return "some microbatches, not always the same"
+        return SOME_MICROBATCHES
     every = range(microbatches[0], count, microbatches[1] - microbatches[0]) if len(microbatches) > 1 else None
     if every is not None and list(every) == microbatches and every.step > 1:
         ordinals = {2: "second", 3: "third", 4: "fourth"}

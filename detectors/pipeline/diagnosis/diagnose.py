@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scalana.detectors.pipeline.advice import BOUND, LAYERS_ALONE
 from scalana.detectors.pipeline.diagnosis.attribution import Attribution, attribute
 from scalana.detectors.pipeline.diagnosis.causes import Switches
 from scalana.detectors.pipeline.diagnosis.predictions import (
@@ -25,8 +26,6 @@ from scalana.detectors.pipeline.model.partition import stage_costs
 from scalana.detectors.pipeline.model.schedules import BY_NAME, recognise
 from scalana.detectors.thresholds.shares import MINOR
 from scalana.graphs.arrays.types import FloatArray, IntArray
-
-OUTSIDE = "layers do not add up to the time of their stages ({}): a new split assumes that the rest moves with them"
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ def what_is_no_layer(layers: Layers) -> tuple[str, ...]:
     told = [
         f"stage {stage} {share:.0%}" for stage, share in enumerate(layers.share.tolist()) if abs(share - 1.0) > MINOR
     ]
-    return (OUTSIDE.format(", ".join(told)),) if told else ()
+    return (LAYERS_ALONE.format(", ".join(told)),) if told else ()
 
 
 def _stage_usual(found: Attribution) -> FloatArray:
@@ -216,5 +215,4 @@ def _changes(planner: Planner, measured: Measured, found: Attribution, cut: IntA
     changes = [replace(one, step_s=one.step_s + beside_s) for one in changes]
     if name:
         changes += more_microbatches(planner, BY_NAME[name], cut, program.microbatches, beside_s=beside_s)
-    words = "no cut, placement or order is faster" if known else "no order is faster with these stages"
-    return [*changes, Prediction("bound", words, bound, float("nan"))]
+    return [*changes, Prediction("bound", BOUND[known], bound, float("nan"))]

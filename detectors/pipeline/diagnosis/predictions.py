@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scalana.detectors.pipeline.advice import CHANGES
 from scalana.detectors.pipeline.diagnosis.causes import EVERYTHING, Cause, Switches
 from scalana.detectors.pipeline.model.actions import Kind, OrderError, Program, peak_activations, spread_costs
 from scalana.detectors.pipeline.model.engines import ENGINES, Engine, variant
@@ -232,17 +233,18 @@ def without_causes(switches: Switches) -> list[Prediction]:
     steps = len(measured.steps)
     peak = float(peak_activations(measured.first_step()).max())
     changes = (
-        ("no-straggler", "no microbatch takes longer on one stage than usual", Cause.STRAGGLER),
-        ("equal-lengths", "all microbatches have the usual length", Cause.LENGTHS),
-        ("zero-latency", "messages take no time", Cause.LINK),
-        ("no-host-gaps", "the host adds no delay", Cause.HOST),
-        ("equal-load", "all ranks have the same load", Cause.IMBALANCE),
+        ("no-straggler", Cause.STRAGGLER),
+        ("equal-lengths", Cause.LENGTHS),
+        ("zero-latency", Cause.LINK),
+        ("no-host-gaps", Cause.HOST),
+        ("equal-load", Cause.IMBALANCE),
     )
     found = []
-    for change, text, cause in changes:
+    for change, cause in changes:
         if cause in switches.present():
             setting = switches.setting(EVERYTHING & ~(1 << cause))
-            found.append(Prediction(change, text, replay(measured.operations, setting).makespan_s / steps, peak))
+            step_s = replay(measured.operations, setting).makespan_s / steps
+            found.append(Prediction(change, CHANGES[change], step_s, peak))
     return found
 
 
@@ -261,7 +263,7 @@ def more_microbatches(
             one = planner.schedule(schedule, now * factor, chunks, cut)
         except (OrderError, Deadlock):
             continue
-        text = f"{now * factor} microbatches of this size per step, in the time of {now}"
+        text = CHANGES["microbatches"].format(more=now * factor, now=now)
         found.append(replace(one, change="microbatches", text=text, step_s=(one.step_s + beside_s) / factor))
     return found
 

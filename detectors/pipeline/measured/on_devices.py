@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from scalana.detectors.pipeline.advice import ON_DEVICES, ON_HOSTS
 from scalana.detectors.pipeline.measured.recorded import Recorded, known_layers
 from scalana.detectors.pipeline.measured.replayable import ActionRows, Between
 from scalana.detectors.pipeline.model.actions import Kind
@@ -20,15 +21,6 @@ from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.actions import Actions, Pipeline
 from scalana.graphs.spans.device_actions import OnDevices, on_devices, uses_device
 from scalana.graphs.spans.span_columns import Spans
-
-MARKED = (
-    "times are device times, in {} of {} steps, from marks on their streams; a step lasts from the first action on a "
-    "device to the last"
-)
-UNMARKED = (
-    "times are launch times of the hosts, which run ahead of their devices: no step has device marks on all ranks, "
-    "so the time between actions is not explained"
-)
 
 
 def with_devices(recorded: Recorded, pipeline: Pipeline, spans: Spans) -> Recorded:
@@ -49,7 +41,7 @@ def with_devices(recorded: Recorded, pipeline: Pipeline, spans: Spans) -> Record
         rows=rows,
         between=Between.nothing(len(steps), len(recorded.ranks)),
         layers=None if pipeline.device_layers is None else known_layers(pipeline.device_layers),
-        notes=(*recorded.notes, MARKED.format(len(steps), len(numbers))),
+        notes=(*recorded.notes, ON_DEVICES.format(len(steps), len(numbers))),
         on_device=True,
         stands_for=len(numbers),
         numbers=steps,
@@ -68,7 +60,7 @@ def hosts_only(recorded: Recorded) -> Recorded:
         rows=replace(rows, sent_s=nothing + np.nan, data_s=nothing, gradients_s=nothing, host_most_s=nothing),
         between=Between.nothing(len(np.unique(rows.step)), ranks),
         layers=None,
-        notes=(*recorded.notes, UNMARKED),
+        notes=(*recorded.notes, ON_HOSTS),
         reductions=np.zeros(0, np.int64),
     )
 

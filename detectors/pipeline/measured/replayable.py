@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from scalana.detectors.pipeline.advice import SENDS_FREE
 from scalana.detectors.pipeline.model.actions import Kind, OrderError, Program
 from scalana.detectors.pipeline.model.engines import ENGINES, Engine
 from scalana.detectors.pipeline.model.lowering import Code, Operations, lower
@@ -18,8 +19,6 @@ from scalana.detectors.thresholds.limits import ACTIONS_REPLAYED
 from scalana.detectors.thresholds.seconds import SAME_TIME_S
 from scalana.detectors.thresholds.shares import MISREAD
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-
-_FREE = "sends are assumed not to block: the order could not run otherwise"
 
 
 @dataclass(frozen=True)
@@ -211,7 +210,7 @@ def read_rows(rows: ActionRows, engine: Engine, between: Between | None = None) 
     try:
         replay(operations, Setting.plain(operations, np.zeros(program.size)))
     except Deadlock:
-        notes.append(_FREE)
+        notes.append(SENDS_FREE)
         operations = lower(program, ENGINES["ideal"], meet, returns)
     return _Reading(rows, step, between, kept, operations).measured(numbers[kept], size, tuple(notes))
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from scalana.detectors.pipeline.advice import CHANGES
 from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis
 from scalana.detectors.pipeline.diagnosis.predictions import Prediction
 from scalana.detectors.pipeline.model.simulate import Deadlock
@@ -37,7 +38,7 @@ def with_plan(diagnosis: Diagnosis) -> tuple[Diagnosis, Proposal | None]:
     except (ProfileError, Deadlock):
         return diagnosis, None
     plan = proposal.plan
-    text = f"{plan.stages.count} stages on {profile.ranks} ranks, partition, placement and order chosen together"
+    text = CHANGES["plan"].format(stages=plan.stages.count, ranks=profile.ranks)
     one = Prediction(
         "plan", text, plan.step_s + beside_s, plan.peak, tuple(plan.stages.cut.tolist()), plan.program, FILE
     )

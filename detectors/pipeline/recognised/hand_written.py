@@ -8,6 +8,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from scalana.detectors.pipeline.advice import BEGAN_LATER, DOUBTFUL
 from scalana.detectors.pipeline.measured.recorded import FORWARDS, Recorded, lie_inside, loading_windows
 from scalana.detectors.pipeline.measured.reductions import after_backward, after_steps_s, find_reductions
 from scalana.detectors.pipeline.measured.replayable import Between
@@ -24,11 +25,6 @@ from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import OPERATIONS
 
-_LATER = "microbatches of the first step start at the program's number {0}: before, not all ranks took part"
-_DOUBTFUL = (
-    "the schedule is unknown: ranks may hold several stages each, with fewer microbatches; results for whole ranks "
-    "hold either way"
-)
 _RECEIVES = np.array([row.code for row in OPERATIONS if row.name in ("recv", "wait")])
 
 
@@ -108,7 +104,10 @@ def _recorded(
         sends=sends,
         loading_s=loading_windows(spans, ranks),
         doubtful=pipeline.doubtful,
-        notes=(_LATER.format(pipeline.first),) * bool(pipeline.first and kept[0]) + (_DOUBTFUL,) * pipeline.doubtful,
+        notes=(
+            *((BEGAN_LATER.format(pipeline.first),) if pipeline.first and kept[0] else ()),
+            *((DOUBTFUL,) if pipeline.doubtful else ()),
+        ),
         reductions=find_reductions(timeline, ranks).since(begin_s),
     )
 

@@ -15,6 +15,7 @@ from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.leaf import leaf_below
 from scalana.detectors.rollup.paths import path_to
+from scalana.detectors.runs.advice import SHARE_WAITING
 from scalana.detectors.runs.costs import CostTable
 from scalana.detectors.runs.scaling.ideal import STRONG, Ideal
 from scalana.detectors.runs.scaling.loss import PlaceLoss, targets_of
@@ -25,7 +26,6 @@ from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.runtime.operations import BY_CODE
 
-_SHARE_WAITING = "Balance this over the ranks, or let the others continue meanwhile."
 _ADVICE = {kind.name: kind.advice for kind in SCALING_KINDS}
 
 
@@ -59,7 +59,7 @@ def finding_of(
         lost_share=place.loss_s / all_losses_s if all_losses_s > 0.0 else 0.0,
         saving_s=place.loss_s,
         evidence=replace(evidence, callers=callers(code_location.vertex, psg)),
-        advice=_SHARE_WAITING if kind == "non-scalable" and by_waiting else _ADVICE[kind],
+        advice=SHARE_WAITING if kind == "non-scalable" and by_waiting else _ADVICE[kind],
     )
     first = finding.ranks[0] if finding.ranks else -1
     root = Hop(first, finding.file, line, finding.function, finding.vertex_kind, "", 0.0)

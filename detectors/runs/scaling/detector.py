@@ -10,6 +10,7 @@ import numpy as np
 
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.finding import Finding
+from scalana.detectors.runs import advice
 from scalana.detectors.runs.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.runs.scaling.causes import finding_of
 from scalana.detectors.runs.scaling.ideal import Ideal, find_ideal
@@ -215,8 +216,7 @@ def _check_same_program(table: CostTable) -> None:
 def _strangers(table: CostTable) -> list[str]:
     """Asks about runs most of which lies where the reference has no place."""
     return [
-        f"{share:.0%} of {run.name} are spent at places that {table.runs[table.reference].name} does not have: "
-        "is it the same program?"
+        advice.STRANGE.format(share=share, run=run.name, reference=table.runs[table.reference].name)
         for run, share in zip(table.runs, _strange_shares(table), strict=True)
         if share > STRANGE
     ]
@@ -226,37 +226,23 @@ def _warnings(table: CostTable, ideal: Ideal, noise: Noise, sizes: list[Size], a
     warnings = _strangers(table)
     if noise.disturbed is not None:
         run = table.runs[noise.disturbed.run]
-        warnings.append(
-            f"nearly everything in {run.name} took {noise.disturbed.times:.2g} times as long as the other runs "
-            f"suggest: it is excluded, as the machine may have been in another state; run {run.ranks} ranks again"
-        )
+        warnings.append(advice.DISTURBED.format(run=run.name, times=noise.disturbed.times, ranks=run.ranks))
     if np.isnan(ideal.exponent):
-        warnings.append("no place of the program worked at two sizes: its scaling is unknown")
+        warnings.append(advice.NO_SCALING)
     elif not ideal.certain:
-        warnings.append(
-            f"assumed {ideal.scaling} scaling, but the total work of p ranks grows as "
-            f"p^{ideal.exponent:.2f}: set --scaling weak or --scaling strong"
-        )
+        warnings.append(advice.ASSUMED.format(scaling=ideal.scaling, exponent=ideal.exponent))
     if at is not None and len(sizes) < SHOWS_THE_USUAL:
-        warnings.append(
-            f"two sizes show the loss, but not its growth: no prediction for {at} ranks; record a third size"
-        )
+        warnings.append(advice.TWO_SIZES.format(at=at))
     if at is not None and at > 16 * sizes[-1].ranks:
-        warnings.append(f"{at} ranks are {at / sizes[-1].ranks:.0f} times the largest recorded size")
+        warnings.append(advice.FAR.format(at=at, times=at / sizes[-1].ranks))
     shares = {size.ranks: size.core_wait_s / max(size.seconds + size.core_wait_s, 1e-300) for size in sizes}
     oversubscribed = {ranks: share for ranks, share in shares.items() if share > CORES_SHARED}
     if oversubscribed:
         shown = ", ".join(f"{100 * share:.0f} % on {ranks}" for ranks, share in oversubscribed.items())
-        warnings.append(
-            f"ranks waited for a CPU core, or for others that did ({shown} ranks): `no core` shows this "
-            "time, and the cost of places does not include it"
-        )
+        warnings.append(advice.NO_CORE.format(shown=shown))
     outnumbered = sorted({run.ranks for run in table.runs if run.oversubscribed})
     if outnumbered and at is not None:
-        warnings.append(
-            f"ranks outnumbered the cores of a host on {', '.join(map(str, outnumbered))} ranks: communication times "
-            "there say little about runs with one core per rank"
-        )
+        warnings.append(advice.CROWDED.format(ranks=", ".join(map(str, outnumbered))))
     for run in table.runs:
         warnings += run.lacks
     return warnings

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
@@ -105,6 +106,28 @@ static void meta_number(const char *key, long long value)
     meta(key, text);
 }
 
+/* The numbers of cores, as the kernel lists them: "0-3,8". */
+static void meta_cores(const cpu_set_t *cores)
+{
+    char text[8 * CPU_SETSIZE] = "";
+    size_t at = 0;
+    for (int first = 0; first < CPU_SETSIZE; first++) {
+        int last = first;
+        if (!CPU_ISSET(first, cores)) {
+            continue;
+        }
+        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, cores)) {
+            last++;
+        }
+        at += (size_t)sprintf(text + at, "%s%d", at ? "," : "", first);
+        if (last > first) {
+            at += (size_t)sprintf(text + at, "-%d", last);
+        }
+        first = last;
+    }
+    meta("core_list", text);
+}
+
 static void note(const char *text)
 {
     if (api.recorder->is_on()) {
@@ -190,6 +213,7 @@ static void describe(double rate_hz, const char *sampler)
     meta("rate_hz", text);
     if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
         meta_number("cores", CPU_COUNT(&cores));
+        meta_cores(&cores);
     }
     ssize_t n = readlink("/proc/self/exe", text, sizeof text - 1);
     if (n > 0) {
@@ -239,6 +263,24 @@ static void at_flush(record_writer *writer)
     threads_in_calls(write_open_call, writer);
 }
 
+/* Leaves in the run folder what its processes have in common with those of their job on other hosts. */
+static void note_job(const char *folder)
+{
+    char path[PATH_MAX];
+    const char *job = getenv(JOB_VARIABLE);
+    if (job == NULL || *job == 0 || strchr(job, '/')) {
+        return;
+    }
+    meta("job_id", job);
+    snprintf(path, sizeof path, "%s/" RUN_WORLDS, folder);
+    mkdir(path, 0777);
+    snprintf(path, sizeof path, "%s/" RUN_WORLDS "/%s", folder, job);
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (file >= 0) {
+        close(file);
+    }
+}
+
 static void start_record(void)
 {
     char path[PATH_MAX], host[256];
@@ -268,6 +310,7 @@ static void start_record(void)
     pthread_atfork(NULL, NULL, after_fork_in_child);
     recorder_on_flush(at_flush);
     describe(rate_hz, samples);
+    note_job(folder);
     if (strcmp(samples, "none") == 0) {
         note("no samples of running threads: the kernel allows neither perf_event_open nor timers with signals");
     }

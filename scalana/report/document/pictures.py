@@ -25,6 +25,7 @@ class ColumnBar:
     """One column of a :class:`Columns`."""
 
     seconds: float
+    """Or a part of one, where these are :attr:`Columns.is_of_one`."""
     title: str
     """What it is, with its seconds."""
     kind: str = "step"
@@ -45,6 +46,8 @@ class Columns:
     """Whether it is drawn low, as an addition to a text."""
     keys: tuple[str, ...] = ()
     """What its marks mean."""
+    is_of_one: bool = False
+    """Whether the columns are parts of one, and not seconds."""
 
 
 @dataclass(frozen=True, slots=True)

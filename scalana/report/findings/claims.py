@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 SIMILAR = 1.05
 """Times as long as others, below which a rank does not spend more over the run."""
 
+MOST_NAMED = 4
+"""Ranks up to which it is said of each how long the others wait for it."""
+
 UNNAMED = ProcessNames()
 """Of one world."""
 
@@ -29,7 +32,7 @@ def claim(finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> st
     place = finding.evidence.place
     here, others = (place.seconds_here, place.seconds_others) if place is not None else (None, None)
     if here is not None and kind.compares:
-        return _comparison(finding, processes.many(finding.ranks, ranks), here, others)
+        return _comparison(finding, processes.many(finding.ranks, ranks), here, others, processes)
     text = filled(kind, finding, ranks, processes)
     if here is not None and kind.spends:
         text += f" ({names.seconds(here)}{'' if others is None else f', the others {names.seconds(others)}'})"
@@ -65,7 +68,7 @@ def _amount(value: float | None) -> float:
     return value if value is not None and math.isfinite(value) else 0.0
 
 
-def _comparison(finding: Finding, who: str, here: float, others: float | None) -> str:
+def _comparison(finding: Finding, who: str, here: float, others: float | None, processes: ProcessNames) -> str:
     """What the ranks of a finding (``who``) spend at its place, compared with the others."""
     who = who[0].upper() + who[1:]
     several = len(set(finding.ranks)) > 1
@@ -78,8 +81,11 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None) -
         return f"{text}: {tasks.large_tasks} tasks{where} take {longer} longer than usual."
     if finding.evidence.drifts and several:
         return f"{text}, each far more than the others during a part of the run."
+    instead = finding.evidence.instead
+    if instead is not None and others is not None and others <= FLOOR * here:
+        return f"{text}; the others spend {names.seconds(instead.seconds)} in `{instead.function}` instead."
     if others is None:
-        return f"{text}, and each of them makes the others wait at some time." if several else f"{text}."
+        return f"{text}{_caused(finding, processes)}." if several else f"{text}."
     if others <= FLOOR * here:
         return f"{text}, the others next to nothing."
     ratio = here / others
@@ -88,3 +94,13 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None) -
         return f"{text}, the others {names.seconds(others)}: {more}, but while the others wait."
     factor = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
     return f"{text}, the others {names.seconds(others)}: {factor} times as long."
+
+
+def _caused(finding: Finding, processes: ProcessNames) -> str:
+    """How much waiting each rank causes, where all are named and these are few."""
+    known = sorted(zip(finding.evidence.caused_s or [], finding.ranks, strict=False), reverse=True)
+    if not 1 < len(known) <= MOST_NAMED:
+        return ", and each of them makes the others wait at some time"
+    (most_s, worst), *more = known
+    rest = "".join(f", {processes.one(rank)} {names.rank_seconds(seconds)}" for seconds, rank in more)
+    return f"; {processes.one(worst)} causes {names.rank_seconds(most_s)} of waiting{rest}"

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from scalana.detectors.thresholds.factors import LARGER_INPUT
-from scalana.detectors.when.reasons import Reason
+from scalana.detectors.when.advice import Reason
 from scalana.report import names
 from scalana.report.topics.compiled import of_other_lines, some_operators
 

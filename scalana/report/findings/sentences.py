@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -65,7 +64,7 @@ def cost(finding: Finding, run: RunInfo) -> str:
     most = "at most " if finding.evidence.is_bound else ""
     text = f"{lost}; {kind.mended} the run would be {most}{names.seconds(finding.saving_s)}{share} shorter"
     cpu, core_wait = (share or 0.0 for share in finding.evidence.cpu_split())
-    if cpu >= _HAS_CORE and cpu + core_wait >= _COMPUTES and _share_cores(run):
+    if cpu >= _HAS_CORE and cpu + core_wait >= _COMPUTES and run.cores.sharing():
         return f"{text}, and more if it frees a core that other ranks wait for."
     return f"{text}."
 
@@ -78,13 +77,6 @@ def sampled(finding: Finding) -> str:
     marked, steps = device.marked_steps, device.steps
     seen = "1 step, which stands" if marked == 1 else f"{marked} steps, which stand"
     return f"It was measured in {seen} for {steps} steps."
-
-
-def _share_cores(run: RunInfo) -> bool:
-    """Whether a host has more ranks than cores that they may use."""
-    ranks = Counter(run.host_of_rank)
-    cores = dict(zip(run.host_of_rank, run.cores_of_rank, strict=False))
-    return any(0 < cores.get(host, 0) < count for host, count in ranks.items())
 
 
 def loading(finding: Finding) -> str:

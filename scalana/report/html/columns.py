@@ -1,4 +1,4 @@
-"""Seconds over steps: a column each, slow ones marked by a sign as well as by their colour."""
+"""Seconds, or parts of one, over steps: a column each, slow ones marked by a sign as well as by their colour."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MOST_WIDTH = 60.0
 def columns_markup(columns: Columns) -> Markup:
     """The drawing, with what its marks mean; with a scale at its left."""
     height, top = (_LOW, 8) if columns.is_low else (_HIGH, 18)
-    most, bottom = max(bar.seconds for bar in columns.bars), top + height
+    most, bottom = 1.0 if columns.is_of_one else max(bar.seconds for bar in columns.bars), top + height
     width = (_WIDTH - _LEFT) / len(columns.bars)
     frame = [
-        *_grid(most, height, top, (0.0, 1.0) if columns.is_low else (0.0, 0.5, 1.0)),
+        *_grid(columns, most, height, top),
         label(columns.first, _LEFT, bottom + 15),
         label(columns.last, _WIDTH, bottom + 15, "end") if columns.last else None,
     ]
@@ -44,10 +44,11 @@ def _column(bar: ColumnBar, x: float, width: float, bottom: float, height: float
     return element("g", element("title", bar.title), box, sign)
 
 
-def _grid(most: float, height: float, top: float, parts: tuple[float, ...]) -> list[Markup]:
+def _grid(columns: Columns, most: float, height: float, top: float) -> list[Markup]:
     made = []
-    for part in parts:
+    for part in (0.0, 1.0) if columns.is_low else (0.0, 0.5, 1.0):
         y = top + height * (1 - part)
+        text = names.percent(part) if columns.is_of_one else names.seconds(part * most) if part else "0"
         made.append(shape("line", x1=_LEFT, x2=_WIDTH, y1=y, y2=y))
-        made.append(label(names.seconds(part * most) if part else "0", _LEFT - 6, y + 4, "end"))
+        made.append(label(text, _LEFT - 6, y + 4, "end"))
     return made

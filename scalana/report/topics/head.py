@@ -77,5 +77,10 @@ def nothing(analysis: Analysis) -> tuple[str, str]:
         if run.notes or run.missing_ranks:
             first = "Nothing stands out in what was recorded: "
             text += " The record is incomplete, as the warnings say: the cause may be in a part that was not recorded."
+        if run.missing_ranks:
+            text += (
+                f" The records of {run.names.many(run.missing_ranks)} are not here: they lie where scalana run says on "
+                "their hosts, or in a folder of the same name there (scalana report DIR DIR puts them together)."
+            )
     text += " The table shows where the time goes." if places.hot_table(analysis) is not None else ""
     return first, text

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import CodePlace
@@ -18,7 +19,9 @@ from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.rollup.place_time import _alike, place_time, times_run
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
+from scalana.report.findings.claims import claim
 from scalana.runtime.operations import BY_NAME
+from tests.detectors.jobs import analyse, steps
 from tests.known import evidence
 
 
@@ -135,7 +138,11 @@ def test_what_a_thread_does_for_another_one_of_its_rank_counts_once() -> None:
         activities=SimpleNamespace(helper=np.array([False, True]), vertex=np.full(2, code_location.vertex)),
     )
     table: Any = SimpleNamespace(
-        target=np.array([0, 1]), location=np.array([0, 1]), seconds=np.array([0.1, 2.9]), work=np.array([-1, -1])
+        target=np.array([0, 1]),
+        location=np.array([0, 1]),
+        seconds=np.array([0.1, 2.9]),
+        work=np.array([-1, -1]),
+        choice=np.array([-1, -1]),
     )
     time = place_time(Candidate(code_location, np.array([0, 1]), 3.0, [0]), table, timeline, psg)
     np.testing.assert_allclose(time.wall_s, [3.0, 0.1])
@@ -163,7 +170,11 @@ def test_what_a_finding_names_a_rank_for_is_told_even_if_no_sample_is_left_there
         activities=SimpleNamespace(helper=np.array([False]), vertex=np.array([code_location.vertex])),
     )
     table: Any = SimpleNamespace(
-        target=np.array([0]), location=np.array([1]), seconds=np.array([0.3]), work=np.array([-1])
+        target=np.array([0]),
+        location=np.array([1]),
+        seconds=np.array([0.3]),
+        work=np.array([-1]),
+        choice=np.array([-1]),
     )
     time = place_time(Candidate(code_location, np.array([0]), 0.3, [1]), table, timeline, psg)
     np.testing.assert_allclose(time.wall_s, [0.0, 0.4])
@@ -207,3 +218,12 @@ def test_the_advice_tells_rests_apart(tmp_path: Path) -> None:
         + ["The time is spent off the CPU (I/O, sleep or a lock)"]
         + ["The rank waits for a program that it starts here"]
     )
+
+
+def test_of_ranks_that_wait_for_each_other_it_is_said_how_long_for_which() -> None:
+    """Rank 0 is late in every third step, rank 1 in the others."""
+    found, _ = analyse(steps(2, 60, lambda step, rank: {"part": 50.0 if (step % 3 == 0) == (rank == 0) else 10.0}))
+    ((_, finding),) = found
+    assert finding.ranks == [0, 1]
+    assert finding.evidence.caused_s == pytest.approx([0.8, 1.6], rel=0.02)
+    assert claim(finding, 2).endswith("rank 1 causes 1.60 rank-seconds of waiting, rank 0 0.80 rank-seconds.")

@@ -21,7 +21,6 @@ from scalana.detectors.noise.contention import (
     CoreContention,
     calls_without_core_s,
     computes_in_turn,
-    ranks_without_core,
     turns_s,
     without_turns,
 )
@@ -30,6 +29,7 @@ from scalana.detectors.rollup.paths import _name
 from scalana.detectors.run import _turns_in_calls
 from scalana.detectors.whatif.changes import IntervalExcess, _usual_rows
 from scalana.detectors.whatif.replay import prepare
+from scalana.graphs.host_cores import HostCores
 from scalana.graphs.structure.psg import PSG, Place, Vertex, VertexKind
 from scalana.runtime.operations import BY_NAME
 from tests.detectors.jobs import steps, structure
@@ -68,7 +68,7 @@ def found(kind: str, lost_s: float, **evidence: object) -> Finding:
 
 
 def hosts(ranks: int, cores: int) -> Any:
-    return SimpleNamespace(ranks=ranks, host_of_rank=["node"] * ranks, cores_of_rank=[cores] * ranks)
+    return SimpleNamespace(ranks=ranks, cores=HostCores.of(["node"] * ranks, [frozenset(range(cores))] * ranks))
 
 
 LITTLE, MUCH = {"seconds_here": 1.0, "seconds_others": 0.9}, {"seconds_here": 1.0, "seconds_others": 0.1}
@@ -239,11 +239,6 @@ def test_what_is_computed_is_compared_with_the_member_that_took_the_usual_time()
     assert (cpu_s - cpu_s[low]).sum() == 0.0
     low, high = _usual_rows(np.zeros(5, np.int64), np.array([5.0, 3, 9, 2, 4]), np.arange(5) == 2, 0.5)
     assert {int(low[0]), int(high[0])} == {1, 4}  # 3 and 4 seconds
-
-
-def test_only_hosts_with_fewer_cores_than_ranks_make_them_take_turns() -> None:
-    run: Any = SimpleNamespace(host_of_rank=["a", "a", "b", "b"], cores_of_rank=[1, 1, 2, 2])
-    assert ranks_without_core(run) == {0, 1}
 
 
 def test_waiting_is_compared_without_what_its_cause_waited_for_a_core() -> None:

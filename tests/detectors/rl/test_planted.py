@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from scalana.cli import main
-from scalana.detectors.rl.causes import CAUSES
+from scalana.detectors.rl.cause_table import CAUSES
 from tests.needs import torch_or_skip
 
 from ...attempts import attempts

@@ -434,9 +434,9 @@ def test_what_was_off_the_cpu_stays_divided_as_samples_have_it_where_clocks_say_
         assert rows.core_wait_s.tolist() == pytest.approx([1e-3 * waited_ms])
 
 
-def test_waits_for_a_core_after_short_rests_are_told_where_it_rests():
-    # Rank 0 computes in 1 and writes in 2, for 20 ms of CPU in every gap of 120 ms, in which it has no core for 100;
-    # rank 1 computes as long in 1, and has none for 20 ms.
+def _two_ranks_short_of_cores(rest_ms=2):
+    """Rank 0 computes in 1 and writes in 2, for 20 ms of CPU in every gap of 120 ms, in which it has no core for the
+    others but for ``rest_ms`` after each of its samples; rank 1 computes as long in 1, and has none for 20 ms."""
     rows, gaps = [], []
     for turn in range(10):
         long, short = 120 * turn, 40 * turn
@@ -444,15 +444,60 @@ def test_waits_for_a_core_after_short_rests_are_told_where_it_rests():
         rows += [(0, long + at, 2 if at == 45 else 1, 5, STATE_RUNNING) for at in (15, 45, 75, 105)]
         rows += [(1, short + at, 1, 5, STATE_RUNNING) for at in (5, 15, 25, 35)]
     samples = _samples(*sorted(rows))
-    samples.core_wait_ns[:] = np.where(samples.thread == 0, 25 * MS, 5 * MS)
-    threads, ordered = _threads((0, 0, 0), (1, 1, 1)), _gaps(*sorted(gaps))
-    places = _places(3, native=(1, 2), computes=(1,), calls_rest=(2,))
-    own, activities = own_work(ordered, samples, threads, places, PERIOD)
+    samples.core_wait_ns[:] = np.where(samples.thread == 0, (25 - rest_ms) * MS, 5 * MS)
+    return _gaps(*sorted(gaps)), samples, _threads((0, 0, 0), (1, 1, 1))
+
+
+def _by_location(own, activities, bursts):
+    """Seconds, and seconds without a core, by location and vertex."""
     spent, core_wait = np.zeros((2, 3)), np.zeros((2, 3))
-    at = ordered.location[own.burst], activities.vertex[own.activity]
+    at = bursts.location[own.burst], activities.vertex[own.activity]
     np.add.at(spent, at, own.seconds)
     np.add.at(core_wait, at, own.core_wait_s)
+    return spent, core_wait
+
+
+def test_waits_for_a_core_after_short_rests_are_told_where_it_rests():
+    bursts, samples, threads = _two_ranks_short_of_cores()
+    places = _places(3, native=(1, 2), computes=(1,), calls_rest=(2,))
+    spent, core_wait = _by_location(*own_work(bursts, samples, threads, places, PERIOD), bursts)
     assert spent.sum(axis=1) == pytest.approx([1.2, 0.4])
-    # 100 ms in a gap are 85 more than what as much computing, of 15 ms, waits for a core without rests.
+    # 92 ms in a gap are 77 more than what as much computing, of 15 ms, waits for a core without rests.
     assert core_wait.sum(axis=1) == pytest.approx([0.15, 0.2], rel=0.05)
-    assert spent[0, 2] - core_wait[0, 2] == pytest.approx(0.85 + 0.05, rel=0.05)
+    assert spent[0, 2] - core_wait[0, 2] == pytest.approx(0.77 + 0.07, rel=0.05)
+
+
+@pytest.mark.parametrize("rest_ms", [0, 2])
+def test_waits_for_a_core_stay_where_a_thread_computes_that_is_looked_at_or_never_rests(rest_ms):
+    bursts, samples, threads = _two_ranks_short_of_cores(rest_ms)
+    native = (1, 2) if rest_ms == 0 else ()
+    samples.state[samples.path == 2] = STATE_ASLEEP
+    places = _places(3, native=native, computes=native[:1], calls_rest=native[1:])
+    spent, core_wait = _by_location(*own_work(bursts, samples, threads, places, PERIOD), bursts)
+    assert spent.sum(axis=1) == pytest.approx([1.2, 0.4])
+    assert core_wait.sum(axis=1) == pytest.approx([1.0 - 0.04 * rest_ms, 0.2], rel=0.06)
+    assert spent[0, 2] < 0.36  # of 0.3 that lie around its samples
+
+
+def test_a_rest_takes_as_long_as_it_was_seen_though_the_thread_has_no_core_for_most_of_what_follows():
+    """Turns of 400 ms: a rest of 40, and 30 of computing, which get a core for 3 of 36 ms each."""
+    rows, waits, bursts, others = [], [], [], []
+    for turn in range(8):
+        start = 500 * turn
+        bursts.append((0, start, start + 400, 30, 7, 8))
+        others.append((0, start + 400, start + 500, 50, 8, 7))
+        rows += [(0, start + 2, 2, 0, STATE_ASLEEP), (0, start + 39, 2, 0, STATE_ASLEEP)]
+        rows += [(0, start + 40 + 36 * k, 1, 3, STATE_RUNNING) for k in range(1, 11)]
+        rows += [(0, start + 400 + 10 * k, 1, 5, STATE_RUNNING) for k in range(1, 10)]
+        waits += [0, 0, *[33] * 10, *[0.5] * 9]
+    samples = _samples(*rows)
+    samples.core_wait_ns[:] = [round(wait * MS) for wait in waits]
+    gaps = _gaps(*sorted(bursts + others, key=lambda row: row[1]))
+    for native in ((), (1, 2)):
+        places = _places(3, native=native, computes=native[:1])
+        own, activities = own_work(gaps, samples, _threads((0, 0, 0)), places, PERIOD)
+        seconds, core_wait = _table(own, activities), _table(own, activities, "core_wait_s")
+        rests = [ms for (_, vertex, _, _), ms in seconds.items() if vertex == 2]
+        assert sum(rests) == pytest.approx(8 * 40, rel=0.1)
+        lacked = [ms for (burst, vertex, _, _), ms in core_wait.items() if vertex == 1 and burst % 2 == 0]
+        assert sum(lacked) == pytest.approx(8 * 330, rel=0.05)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.graphs.bursts.short_rests import Pairs, lost_cores, unfound_rests, unfound_runs
+from scalana.graphs.bursts.short_rests import Pairs, Spent, lost_cores, rested, unfound_rests, unfound_runs
 
 PERIOD = 0.005
 LOOP, SLEEP, DISK = 1, 2, 3
@@ -84,14 +84,16 @@ def test_a_place_keeps_what_it_was_found_to_run():
 WRITES = [(DISK, "rest", 0.0, 0.0)] * 8 + [(LOOP, "", 0.010, 0.040)] * 10
 
 
-def waits(*kinds):
+def waits(*kinds, may=lambda place, wait_s: wait_s):
     """Location, number of the two calls, and (place, found at rest or in a call, seconds of CPU, without a core) of
-    samples, for each kind; seconds without a core that move, by place from and to."""
+    samples, for each kind; seconds without a core that move, by place from and to. ``may`` gives those of them that
+    may follow a rest."""
     location, alike, samples = zip(*kinds, strict=True)
     kind = np.repeat(np.arange(len(kinds)), [len(of) for of in samples])
     place, found, cpu_s, wait_s = (np.array(of) for of in zip(*[row for of in samples for row in of], strict=True))
     begins, calls = found == "rest", found == "call"
-    moves = lost_cores(Pairs.of(kind, place), np.array(location), np.array(alike), begins, calls, cpu_s, wait_s)
+    pairs, spent = Pairs.of(kind, place), Spent(cpu_s, wait_s, may(place, wait_s))
+    moves = lost_cores(pairs, np.array(location), np.array(alike), begins, calls, spent)
     return totals(moves, place)
 
 
@@ -145,3 +147,16 @@ def test_waits_go_to_the_rests_as_often_as_these_were_found():
 )
 def test_waits_stay_where_nothing_tells_that_rests_cause_them(kinds):
     assert waits(*kinds) == {}
+
+
+def test_no_more_moves_than_may_follow_a_rest():
+    # 0.35 s are more than usual, of which 0.16 were waited where the thread rested, too.
+    def may(place, wait_s):
+        return np.where(np.arange(len(place)) % 5 < 2, wait_s, 0.0)
+
+    assert waits((0, 0, WRITES), (0, 1, computes(1.0, 0.5)), may=may) == {(LOOP, DISK): 0.16}
+
+
+def test_who_ran_or_waited_for_a_core_all_through_has_not_rested():
+    seconds, cpu_s, wait_s = np.array([(0.030, 0.005, 0.025), (0.030, 0.0049, 0.025), (0.030, 0.004, 0.025)]).T
+    assert rested(seconds, cpu_s, wait_s).tolist() == [False, False, True]

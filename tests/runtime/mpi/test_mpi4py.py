@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import scalana
+from scalana.graphs.metrics import burst_locations
 from scalana.graphs.ppg import build_ppg
 from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
@@ -34,10 +36,20 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 
 @pytest.fixture
 def pickled(mpi: Mpi, recording: Callable[[str], Path]) -> Path:
+    _needs_mpi4py(mpi)
+    return recording(mpi.folder)
+
+
+def _line(program: str, text: str) -> int:
+    """The first line of a program that holds a text."""
+    lines = (PROGRAMS / program).read_text().splitlines()
+    return 1 + next(number for number, line in enumerate(lines) if text in line)
+
+
+def _needs_mpi4py(mpi: Mpi) -> None:
     python = Path(mpi.folder) / "python"
     if not python.exists() or subprocess.run([python, "-c", "import mpi4py, numpy"], capture_output=True).returncode:
         pytest.skip(f"no Python with mpi4py and numpy in {mpi.folder}")
-    return recording(mpi.folder)
 
 
 def test_one_record_a_rank_with_python_paths(pickled: Path) -> None:
@@ -70,3 +82,24 @@ def test_the_slow_function_on_its_rank(pickled: Path) -> None:
     assert Path(finding.file) == PROGRAM
     assert finding.function == "work"
     assert finding.ranks == [1]
+
+
+@pytest.mark.measured
+def test_a_rest_gets_no_time_without_a_core_that_computing_waits_for(mpi: Mpi) -> None:
+    """Two more programs want the cores: who rests has one at once when it wakes up, and who computes waits for it."""
+    _needs_mpi4py(mpi)
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        folder = mpi.record(3, f"{mpi.folder}/python", PROGRAMS / "rests_and_computes.py")
+    finally:
+        for program in busy:
+            program.kill()
+            program.wait()
+    truth = {int(words[1]): float(words[2]) for words in map(str.split, mpi.output.splitlines()) if "rested" in words}
+    timeline = build_ppg(RunFolder(folder)).timeline
+    own, rank = timeline.own, timeline.locations.rank[burst_locations(timeline)]
+    rests = (timeline.activities.line == _line("rests_and_computes.py", "time.sleep"))[own.activity]
+    for one, rested_s in truth.items():
+        told_s = float(own.seconds[rests & (rank[own.burst] == one)].sum())
+        assert 0.6 * 16 * 0.04 < told_s < 1.5 * rested_s, (one, told_s, rested_s)
+    assert len(truth) == 3

@@ -1,0 +1,108 @@
+"""The efficiencies of a run: in its steady state, in each step, in its regions and phases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scalana.detectors.efficiency.courses import Courses, Windows
+from scalana.detectors.efficiency.over_steps import OverSteps, over_steps
+from scalana.detectors.efficiency.pop_factors import Efficiencies
+from scalana.detectors.section_name import SectionName
+from scalana.detectors.when.region_times import RegionTime
+from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.steps.periods import Periods
+from scalana.graphs.steps.steps import Steps
+from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import BY_NAME
+
+_SETUP = [BY_NAME[name].code for name in ("init", "init_process_group", "store", "new_group")]
+"""Calls with which a job begins."""
+_END = BY_NAME["finalize"].code
+"""The call with which it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEfficiency:
+    """The efficiencies of a run."""
+
+    whole: Efficiencies
+    """Of the steady state; where there are no steps, from when communication is set up to when it ends."""
+    of_steps: bool
+    """Whether that is the steady state."""
+    elapsed_s: float
+    """What that took, on the rank that was in it longest."""
+    number: IntArray
+    """Of steps ``[steps]``."""
+    steps: tuple[Efficiencies | None, ...]
+    """Of each; None where it is not known ``[steps]``."""
+    warm_up: int
+    """So many of the first steps are start-up."""
+    over_steps: OverSteps
+    """Where it falls in the steady state."""
+    regions: tuple[tuple[tuple[str, ...], Efficiencies], ...]
+    """Of regions that the user named, by their nested names."""
+    phases: tuple[tuple[tuple[str, ...], Efficiencies], ...]
+    """Of phases, likewise."""
+
+
+def run_efficiency(
+    courses: Courses,
+    timeline: Timeline,
+    steps: Steps | None,
+    regions: Sequence[RegionTime] = (),
+    phases: Sequence[RegionTime] = (),
+) -> RunEfficiency | None:
+    """Divide the time of all ranks; None where nothing was recorded outside communication."""
+    periods = _between_setup_and_end(timeline) if steps is None else steps.steady_periods()
+    totals = courses.totals(Windows(periods))
+    (whole,) = totals.efficiencies()
+    if whole is None:
+        return None
+    by_step: list[Efficiencies | None] = []
+    number, warm_up = np.zeros(0, np.int64), 0
+    if steps is not None and not steps.ahead:  # a step of a host that launches ahead says little
+        by_step = courses.totals(Windows(steps.periods(), each_row=True)).efficiencies()
+        number, warm_up = steps.number, steps.warm_up
+    return RunEfficiency(
+        whole,
+        steps is not None,
+        float(totals.longest_s[0]),
+        number,
+        tuple(by_step),
+        warm_up,
+        over_steps(number[warm_up:], by_step[warm_up:]),
+        _by_region(courses, regions),
+        _by_region(courses, phases),
+    )
+
+
+def _by_region(courses: Courses, regions: Sequence[RegionTime]) -> tuple[tuple[tuple[str, ...], Efficiencies], ...]:
+    """Those of some regions, by their nested names."""
+    found = ((region.path, courses.totals(Windows(region.periods)).efficiencies()[0]) for region in regions)
+    return tuple((path, one) for path, one in found if one is not None)
+
+
+def _between_setup_and_end(timeline: Timeline) -> Periods:
+    """Of every rank its record, from where the calls end with which its main thread sets up communication, to where it
+    ends communication."""
+    calls, locations = timeline.calls, timeline.locations
+    main = np.flatnonzero(locations.is_main)
+    start_s, end_s = locations.start_s.copy(), locations.end_s.copy()
+    works = ~np.isin(calls.operation, _SETUP)
+    for location in main.tolist():
+        first, last = int(calls.first[location]), int(calls.first[location + 1])
+        if not works[first:last].any():
+            continue
+        setup = first + int(np.argmax(works[first:last]))
+        if setup > first:
+            start_s[location] = calls.exit_s[setup - 1]
+        if calls.operation[last - 1] == _END:
+            end_s[location] = calls.enter_s[last - 1]
+    return Periods.joined(locations.rank[main], start_s[main], end_s[main], timeline.ranks)
+
+
+EFFICIENCY: SectionName[RunEfficiency] = SectionName("efficiency")
+"""Where anything was recorded outside communication."""

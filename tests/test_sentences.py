@@ -1,0 +1,78 @@
+"""Sentences of the analysis that users read stand in ``kinds``, in ``advice`` of a room, and in the report: one place
+to look for words. Code that decides has none."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.test_architecture import ROOT, sources, tree_of
+
+OF_WORDS = {"kinds.py", "advice.py"}
+"""Modules of words."""
+TABLES = {
+    "detectors/pipeline/diagnosis/engine_flags.py",
+    "detectors/pipeline/plans/means.py",
+    "detectors/rl/cause_table.py",
+    "detectors/rl/phases.py",
+}
+"""Tables whose rows have names for users: options of engines, and phases."""
+SENTENCE = re.compile(r"[A-Za-z{}][\w{}'-]*(?:[,:;]? [A-Za-z{}][\w{}'-]*){2,}")
+"""Three words in a row."""
+STILL_SAID = {
+    "detectors/compile_ahead.py": 1,  # a program
+    "detectors/facts.py": 3,  # names of what detectors need
+    "detectors/pipeline/model/simulate.py": 3,  # the text of an error
+    "detectors/runs/costs.py": 1,  # by which a warning is found
+    "detectors/runs/scaling/models.py": 5,  # names of kinds of growth
+}
+"""How many strings of that length other modules have. These numbers may only fall."""
+
+
+def text_of(node: ast.AST) -> str:
+    """A string; a field of a formatted one is ``{}``."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def sentences(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and text of what is a sentence. Documentation is none, nor are errors: these name what is wrong where it is
+    found, and annotations."""
+    for node in ast.iter_child_nodes(tree):
+        is_documentation = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_documentation or isinstance(node, (ast.Raise, ast.Assert)):
+            continue
+        text = text_of(node)
+        if SENTENCE.search(text.replace("{}", "")):
+            yield getattr(node, "lineno", 0), text
+        if not text:
+            yield from sentences(node)
+
+
+def is_of_words(path: Path) -> bool:
+    """Whether a module may have sentences."""
+    return path.name in OF_WORDS or str(path.relative_to(ROOT)) in TABLES
+
+
+def test_sentences_stand_where_words_belong() -> None:
+    paths = [path for path in sources() if path.is_relative_to(ROOT / "detectors") and not is_of_words(path)]
+    found = {str(path.relative_to(ROOT)): len(list(sentences(tree_of(path)))) for path in paths}
+    assert {path: number for path, number in found.items() if number} == STILL_SAID
+
+
+@pytest.mark.parametrize(
+    ("source", "number"),
+    [
+        ('x = f"it takes {seconds} s more than others"', 1),
+        ('def f():\n    """What it does for others."""\n    return [("key", "it is not slow, its answers are")]', 1),
+        ('raise ValueError(f"{path}: there is no such file")', 0),
+        ('x = "two words"; y = "{} s {}"; z: "int | None" = None', 0),
+    ],
+)
+def test_sentences_are_found(source: str, number: int) -> None:
+    assert len(list(sentences(ast.parse(source)))) == number
