@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scalana.detectors.annotate.replayed import REPLAY_ERROR
+from scalana.detectors.ranking import ranked
 from scalana.report.findings.entry import finding_entry, process_entry
-from scalana.report.findings.order import by_loss, warnings
+from scalana.report.findings.order import warnings
 from scalana.report.topics.table import entries_of
 from scalana.report.topics.time import entry
 from scalana.report.values import plain
@@ -35,7 +36,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
             "warnings": warnings(analysis),
         },
         "time": entry(analysis.time),
-        "findings": [finding_entry(finding, run.cwd, run.names) for finding in by_loss(analysis.findings)],
+        "findings": [finding_entry(finding, run.cwd, run.names) for finding in ranked(analysis.findings)],
         "communication": _communication(run),
         **entries_of(analysis),
     }

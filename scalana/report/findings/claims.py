@@ -6,7 +6,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from scalana.detectors.kinds import Kind, kind_of
+from scalana.detectors.kind import Kind
+from scalana.detectors.kinds import kind_of
 from scalana.detectors.thresholds.shares import FLOOR
 from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.report import names
