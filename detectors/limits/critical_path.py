@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from scalana.detectors.delays.wait_states import WaitStates
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 
@@ -97,7 +97,7 @@ def _last_to_act(timeline: Timeline, end_s: float) -> int:
     return int(np.argmax(np.where(locations.is_main, reached_s, -np.inf)))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _walk(columns, here, stretch, burst_s, call_s):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Fill what lies on the path; returns the seconds in which nothing was recorded."""
     begin_s, now_s = stretch

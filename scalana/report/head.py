@@ -66,7 +66,10 @@ def nothing(analysis: Analysis) -> tuple[str, str]:
     elif not len(analysis.ppg.timeline.calls):
         first, text = "Waiting is unknown: ", "no communication between the ranks was recorded."
     else:
-        if time.wait_s <= 0.0005 * time.total_s:
+        slow = steps.slow_causes(analysis)
+        if slow:
+            first, text = "Nothing stands out over the whole run, but single steps do: ", f"{slow}."
+        elif time.wait_s <= 0.0005 * time.total_s:
             text = "no rank waits for another one."
         else:
             when = "" if analysis.section(STEADY) is None else " in the steps"

@@ -40,6 +40,15 @@ class ProcessNames:
         """Role of one, "rank" where there are none."""
         return self.role[process] if 0 <= process < len(self.role) else RANK
 
+    def role_numbers(self) -> list[int]:
+        """A number for the role of each process; empty where all have the same.
+
+        >>> ProcessNames(("driver", "rollout", "rollout"), (-1, 0, 1)).role_numbers()
+        [0, 1, 1]
+        """
+        numbers = {role: number for number, role in enumerate(dict.fromkeys(self.role))}
+        return [numbers[role] for role in self.role] if len(numbers) > 1 else []
+
     def number_of(self, process: int) -> int:
         """Its number in its role."""
         return self.number[process] if 0 <= process < len(self.number) else int(process)

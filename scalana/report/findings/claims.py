@@ -54,8 +54,9 @@ def filled(kind: Kind, finding: Finding, ranks: int, processes: ProcessNames = U
             return names.seconds(_amount(evidence.get(key)))
         if what == "count":
             return f"{_amount(evidence.get(key)):.0f}"
-        if what == "ranks":
-            return processes.many(evidence[key], ranks)
+        if what in ("ranks", "Ranks"):
+            named = processes.many(evidence[key], ranks)
+            return named if what == "ranks" else named[0].upper() + named[1:]
         if what == "text":
             return str(evidence[key])
         one, _, many = what.partition("|")
@@ -80,6 +81,8 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None, p
     if tasks is not None:
         where, longer = " on one rank after another" if several else "", names.seconds(tasks.large_tasks_over_s)
         return f"{text}: {tasks.large_tasks} tasks{where} take {longer} longer than usual."
+    if finding.evidence.whole_role:
+        return f"{text}, each as long as the others, while other processes wait for them."
     if finding.evidence.drifts and several:
         return f"{text}, each far more than the others during a part of the run."
     instead = finding.evidence.instead
