@@ -114,7 +114,7 @@ def describe_run(
             and not (is_called(record) and rank in idle)
         ],
         worlds=chosen.worlds,
-        names=chosen.names,
+        names=chosen.names.on_hosts(hosts),
         host_of_rank=hosts,
         cores=HostCores.of(hosts, cores),
         communicators=data.communicators,

@@ -38,7 +38,7 @@ def claim(finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> st
     if turns := finding.evidence.turns:
         return _one_after_the_other(turns, processes.many(finding.ranks, ranks), processes)
     if here is not None and kind.compares:
-        return _comparison(finding, processes.many(finding.ranks, ranks), here, others, processes)
+        return _comparison(finding, processes.placed(finding.ranks, ranks), here, others, processes)
     text = filled(kind, finding, ranks, processes)
     if here is not None and kind.spends:
         text += f" ({names.seconds(here)}{'' if others is None else f', the others {names.seconds(others)}'})"
@@ -49,7 +49,7 @@ def filled(kind: Kind, finding: Finding, ranks: int, processes: ProcessNames = U
     """The first claim of a kind that the evidence of a finding allows, with the values put in."""
     evidence = finding.evidence.as_dict()
     text = next(claim.text for claim in kind.claims if all(evidence.get(key) for key in claim.needs))
-    who, several = processes.many(finding.ranks, ranks), len(set(finding.ranks)) > 1
+    who, several = processes.placed(finding.ranks, ranks), len(set(finding.ranks)) > 1
 
     def value(field: re.Match[str]) -> str:
         what, _, key = field.group(1).partition(":")
