@@ -108,6 +108,25 @@ KINDS = (
         predicts=False,
     ),
     Kind(
+        "started-late",
+        "ranks that another rank starts, after it has prepared by itself. They are late in start-up alone: reports "
+        "list it after all faults, the text report in its head",
+        "A rank starts other ranks, and waits for them.",
+        (
+            Claim(
+                "{Ranks:started_by} starts {ranks} {seconds:started_after_s} after its own start, and waits for "
+                "{it|them} in start-up",
+                ("started_by", "started_after_s"),
+            ),
+            Claim("Another rank starts {ranks} late, and waits for {it|them} in start-up"),
+        ),
+        spends=False,
+        advice="A launcher that starts all ranks at once (torchrun, mpirun) lets them prepare at the same time.",
+        arrival="is started late",
+        mended="if all ranks started together,",
+        is_fault=False,
+    ),
+    Kind(
         "unresolved",
         "ranks are late, and the samples do not explain why",
         "Ranks are late, and the samples do not explain why.",

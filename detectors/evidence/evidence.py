@@ -26,7 +26,7 @@ from scalana.detectors.evidence.module_code import CompiledCode, InnerModule, Mo
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
 from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
-from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading
+from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading, StartedBy
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import SizeCosts
 from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
@@ -40,7 +40,10 @@ class Evidence:
     occurrences: int | None = None
     """Operations in which the ranks were late."""
     place: PlaceTime | None = None
+    whole_role: bool = False
+    """Whether these are all processes of a role that do this, each for as long, and others wait for them."""
     deadlock: Deadlock | None = None
+    started: StartedBy | None = None
     cpu: CpuSplit | None = None
     large_tasks: LargeTasks | None = None
     helper_share: float | None = None
@@ -63,6 +66,8 @@ class Evidence:
     """Whether it changes over the run which ranks are late."""
     unsampled: bool = False
     """Whether nobody looked at what ranks did between their calls."""
+    balanced_saving_s: float | None = None
+    """Seconds by which the run would be shorter if the work at the place were spread evenly over the ranks."""
     behind: HiddenDelay | None = None
     sync_intervals: float | None = None
     """Stretches between calls over which the excess spreads."""

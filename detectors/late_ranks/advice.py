@@ -34,6 +34,8 @@ def advise(finding: Finding) -> str:
         )
     if finding.kind == "serial":
         return "Only this rank works while all others wait: distribute the work, or move it off the critical path."
+    if evidence.whole_role:
+        return "All processes of this role take as long here: make this cheaper, or share it among more processes."
     if evidence.drifts:
         return "The ranks with the most work here change during the run: rebalance from time to time."
     if len(finding.ranks) > 1 and evidence.steady_share is not None and evidence.steady_share < MAJORITY:

@@ -10,10 +10,12 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.choices import with_alternatives
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import Alternative, CodePlace, CpuSplit, Evidence, LargeTasks, LibraryPlace, PlaceTime
+from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.leaf import leaf_of
 from scalana.detectors.rollup.library_calls import library_place
+from scalana.detectors.rollup.peers import are_alike, peers_of
 from scalana.detectors.rollup.place_time import PlaceSeconds, place_time, times_run
 from scalana.detectors.thresholds.certainty import MORE_SAMPLES
 from scalana.detectors.thresholds.factors import FAR_MORE
@@ -73,6 +75,7 @@ def describe(
     return replace(
         evidence,
         place=_place_time(candidate, time, here, timeline, psg),
+        whole_role=are_alike(here, time.wall_s, timeline),
         caused_s=_caused_s(candidate, table, timeline) if here.all() else None,
         cpu=CpuSplit(*shares, excess.asleep) if shares is not None else None,
         large_tasks=LargeTasks(len(excess.over_s), float(excess.over_s.sum())) if excess.of_pieces else None,
@@ -93,18 +96,19 @@ def _caused_s(candidate: Candidate, table: BlameTable, timeline: Timeline) -> li
 
 
 def _place_time(candidate: Candidate, time: PlaceSeconds, here: BoolArray, timeline: Timeline, psg: PSG) -> PlaceTime:
-    """What the candidate's ranks spend at its place, and the others."""
+    """What the candidate's ranks spend at its place, and the others that they are compared with."""
     wall = float(time.wall_s[here].mean())
     if here.all():
         return PlaceTime(wall)
-    others = float(time.wall_s[~here].mean())
+    peers = peers_of(here, time.wall_s, timeline)
+    others = float(time.wall_s[peers].mean())
     runs_here, runs_others = times_run(candidate.code_location.vertex, here, timeline, psg) or (None, None)
     return PlaceTime(
         seconds_here=wall,
         seconds_others=others,
         ratio=wall / others if others > 0.0 else float("nan"),
         cpu_here=float(time.cpu_s[here].mean()),
-        cpu_others=float(time.cpu_s[~here].mean()),
+        cpu_others=float(time.cpu_s[peers].mean()),
         runs_here=runs_here,
         runs_others=runs_others,
     )
@@ -133,6 +137,18 @@ def waits_at(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: P
         return None
     place = psg[vertex].place
     return CodePlace(place.file, line or place.line, psg.function_of(vertex))
+
+
+def balanced_saving_s(finding: Finding, ranks: int) -> float | None:
+    """By how much the run would be shorter if what a finding's ranks compute more were spread over all ranks, who do
+    the same: they keep their part of it. None where that is next to all of the saving, or where it is no such work."""
+    place, (cpu, core_wait) = finding.evidence.place, finding.evidence.cpu_split()
+    if finding.kind != "late-ranks" or place is None or not place.seconds_others:
+        return None
+    kept = len(finding.ranks) / ranks
+    computes = (cpu or 0.0) + (core_wait or 0.0) >= MAJORITY and finding.evidence.large_tasks is None
+    more = place.seconds_others >= MINOR * place.seconds_here and place.seconds_here > place.seconds_others
+    return (1.0 - kept) * finding.saving_s if computes and more and MINOR <= kept < 1.0 and finding.saving_s else None
 
 
 def alternative(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> Alternative | None:

@@ -81,6 +81,7 @@ ORDINARY = 0.2
 
 Why: A choice: cores that share caches, or that others use as well for a while, differ.
 
+- `peers`: part by which a process takes longer than others of its role, to be late among them
 - `roles`: part by which one rank may compute more than is ordinary among those that have the same work
 - `shared_cause`: part by which a rank may spend more at a place than the middle one, where all share it
 - `significance`: part of what its stretches ordinarily take by which a rank must be late for a while (next to a single

@@ -72,6 +72,8 @@ Why: A choice: samples at the border of a place may fall to its neighbour.
 - `description`: part of what others do up to which the ranks of a finding do not do it
 - `findings`: part of the loop's process time below which a cause has next to no waiting
 - `named_line`: part of the seconds of the rank that runs a function most up to which another one does not run it
+- `peers`: part of the time of those at a place, up to which another process does not do it
+- `steps`: part of the time of those that a finding names, up to which other ranks do next to nothing at its place
 """
 WORTH_IF_UNSTEADY = 0.03
 """WORTH_A_FINDING where a busy machine, or a coarse clock, may make some of it.
@@ -150,6 +152,8 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `roles`: part of the CPU seconds of those that are waited for, below which those that wait have no work of their own;
   part of a candidate's excess, or waiting, that may be of another kind
 - `scaling.causes`: mean of the other ranks' work, of that of the one that works most, below which that one works alone
+- `step_presence`: part of what a step usually costs that has any cost, from which a step has some
+- `steps`: part of what a step usually loses, from which the first one, whose begin is inferred, loses something
 - `task_farms`: part of what a rank of a pool works before a call that others may work before the same; part of the
   pool's time by which ranks may end apart
 - `uneven_tasks`: part of what ranks compute at a place that must be in excess
@@ -260,6 +264,7 @@ Why: Nothing else can be as much.
 - `named_line`: part of the excess in a function that decides where all of it goes; part of the time in a function that
   lies in the same parts of it here as elsewhere, if it always does the same
 - `named_place`: part of the blame that one line must have to be named by itself
+- `peers`: part of what a candidate costs that other roles wait, to be compared within its own
 - `pipeline.detector`: part of what a step takes longer that its causes must explain
 - `pools`: part of what ranks compute that must lie within calls of the pool
 - `reconcile`: part of what a finding speaks of that must be explained already for it to be left out
@@ -267,6 +272,7 @@ Why: Nothing else can be as much.
 - `roles`: part of what a candidate's ranks compute at its place, from which another rank has the same work
 - `shared_cause`
 - `slow_steps`: part of what a step is longer than usual that its cause must explain, as seconds that a rank waited
+- `steps`: part of what a slow step loses by its own analysis, that a finding of the run must lose in it to be its cause
 - `source_costs`
 - `steps_in_part`: part of a step that lies in it, on average over the processes, from which it is one of the part's
 - `sync_intervals`: part of the longest wait for a culprit by which it and a member may leave an operation apart, to be
@@ -338,6 +344,7 @@ Why: What is left is minor (MINOR).
 - `bounds`: of the bound: from here on a single layer decides it
 - `cost_trend`: part of the steps which are nearly all; and of the pairs of a step before a jump and one after it, that
   must differ as the levels do: else some steps do
+- `step_presence`: part of a cost that lies in steps which show what it usually is in a step
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 """

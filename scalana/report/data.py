@@ -28,6 +28,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
             "command": [str(word) for word in run.command],
             "ranks": int(run.ranks),
             **_worlds(run),
+            **_hosts(run),
             "seconds": plain(run.seconds),
             "rate_hz": plain(run.rate_hz) or None,
             "exit_code": plain(run.exit_code),
@@ -50,6 +51,13 @@ def _communication(run: RunInfo) -> list[dict[str, Any]]:
         for rank, (calls, seconds) in enumerate(zip(run.calls_of_rank, run.comm_s_of_rank, strict=True))
         if rank not in missing
     ]
+
+
+def _hosts(run: RunInfo) -> dict[str, Any]:
+    """The hosts of a run, and which one each process is on."""
+    hosts = list(dict.fromkeys(host for host in run.host_of_rank if host))
+    rows = {host: row for row, host in enumerate(hosts)}
+    return {"hosts": hosts, "host_of_rank": [rows.get(host, -1) for host in run.host_of_rank]} if hosts else {}
 
 
 def _worlds(run: RunInfo) -> dict[str, Any]:
