@@ -69,7 +69,7 @@ SOURCE_CALLS: tuple[SourceCall, ...] = (
         "locking",
         re.compile(
             r"\b(\w+_(lock|rdlock|wrlock)|sem_wait|lock|acquire)\(|\b(lock_guard|unique_lock|scoped_lock)\b|"
-            r"\bwith\s+[\w.]*lock\b"
+            r"\bwith\s+[\w.]*(?i:lock)\b"
         ),
         "The rank waits here for a lock that others hold: hold it for less time, or let fewer share it.",
         is_rest=True,

@@ -11,7 +11,6 @@ from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import ADVICE
 from scalana.detectors.limits.causal_profile import CausalProfile, PlaceProfile
 from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_even, is_worth, step_limit
-from scalana.detectors.noise.contention import CoreContention
 from scalana.detectors.reconcile import Extent
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.runtime.operations import BY_CODE
@@ -45,12 +44,10 @@ def communication(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
 
 
 def _of_the_network(places: list[PlaceProfile], facts: Facts) -> float:
-    """Which part of the transfers is the network's. Where ranks wait for cores, what moves data does so as well: then
-    as much as if all calls of a place went like its fastest quarter, and none where ranks outnumber their cores."""
+    """Which part of the transfers is the network's. What moves data may wait for a core as well: as much as if all
+    calls of a place went like its fastest quarter, and none where ranks outnumber their cores."""
     if facts.run.cores.sharing():
         return 0.0
-    if not CoreContention.of(facts.timeline).oversubscribed:
-        return 1.0
     transfer_s = _transfer_s(facts)
     taken = [transfer_s[_here(place, facts)] for place in places]
     fast_s = sum(len(seconds) * float(np.quantile(seconds, 0.25)) for seconds in taken)

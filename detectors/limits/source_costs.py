@@ -59,14 +59,16 @@ def _kind(place: PlaceProfile, facts: Facts) -> str:
 
 
 def _source(place: PlaceProfile, facts: Facts) -> str:
-    """The line of a place, and that at which most of its time is spent, which may be in a function that it calls."""
+    """The line of a place, that at which most of its time is spent, which may be in a function that it calls, and a call
+    of the function that it is in: its name may say what it does."""
     psg, table = facts.psg, facts.timeline.activities
     here = psg[place.location.vertex].place
     first, last = place.location.lines(here)
     inner = int(place.activities[int(np.argmax(_seconds(place, facts)))])
     vertex, line = int(table.vertex[inner]), int(table.line[inner])
     within = source_line(psg[vertex].place.file, line) if 0 <= vertex < len(psg) else ""
-    return (source_line(here.file, first) if first == last else "") + within
+    name = psg.function_of(place.location.vertex)
+    return (source_line(here.file, first) if first == last else "") + within + f"{name}()"
 
 
 def _seconds(place: PlaceProfile, facts: Facts) -> list[float]:

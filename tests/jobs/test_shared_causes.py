@@ -1,0 +1,59 @@
+"""What all ranks do alike in every step: named, and a step predicted with half of it, which is then really done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import scalana
+from tests.attempts import attempts
+from tests.needs import torch_or_skip
+from tests.runtime import jobs
+
+torch_or_skip()
+pytestmark = pytest.mark.slow
+
+PROGRAM = Path(__file__).resolve().parent / "programs" / "shared_causes.py"
+KINDS = {
+    "write": "write-bound",
+    "program": "program-bound",
+    "serialise": "pickle-bound",
+    "collect": "collection-bound",
+    "communicate": "communication-bound",
+}
+
+
+def recorded(folder: Path, ranks: int, cause: str, part: float) -> tuple[scalana.Report, float]:
+    """The report of a job, and what it says itself that a step took."""
+    arguments = [str(PROGRAM), cause, str(part)]
+    done = jobs.forked(ranks, *arguments, record=folder) if ranks > 1 else jobs.with_torch(*arguments, record=folder)
+    assert done.returncode == 0, done.stderr
+    return scalana.analyze(folder), float(done.stdout.split()[-1])
+
+
+@pytest.mark.measured
+@pytest.mark.parametrize(("cause", "ranks"), [*((cause, 2) for cause in KINDS), ("program", 1), ("serialise", 1)])
+def test_what_all_ranks_spend_is_named_and_half_of_it_predicted(tmp_path: Path, cause: str, ranks: int) -> None:
+    line = 1 + next(at for at, text in enumerate(PROGRAM.read_text().splitlines()) if text.endswith(f"# <- {cause}"))
+    for attempt in attempts(3):
+        report, step_s = recorded(tmp_path / f"whole-{attempt}", ranks, cause, 1.0)
+        _, half_s = recorded(tmp_path / f"half-{attempt}", ranks, cause, 0.5)
+        first = report.findings[0]
+        limit = first.evidence.step_limit
+        right = (first.kind, first.line, first.ranks) == (KINDS[cause], line, list(range(ranks))) and limit is not None
+        if right and limit.step_s == pytest.approx(step_s, rel=0.1) and limit.half_step_s == pytest.approx(half_s, 0.2):
+            break
+    assert (first.kind, first.line, first.ranks) == (KINDS[cause], line, list(range(ranks)))
+    assert limit is not None and limit.step_s == pytest.approx(step_s, rel=0.1)
+    assert limit.half_step_s == pytest.approx(half_s, rel=0.2)
+    text = " ".join(report.to_text().split())
+    assert "If this took half as long, a step would take" in text and "Nothing stands out" not in text
+
+
+@pytest.mark.measured
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_steps_that_only_compute_have_no_cause(tmp_path: Path, ranks: int) -> None:
+    report, _ = recorded(tmp_path / "run", ranks, "nothing", 1.0)
+    assert not [finding.kind for finding in report.findings if finding.kind.endswith("-bound")]
+    assert "What limits a step" in report.to_text()
