@@ -16,7 +16,7 @@ to the line of the call, unless it tells more to stay:
 * the line of the call calls several functions, as a table of handlers does: only the function says which of them.
 
 A function with a loop of its own that holds the excess is long by itself. Its loop stays, unless calls elsewhere have
-no excess and show that it always spends its time in the same parts: this call then has it do more.
+no excess, take some of its time, and show that it always spends it in the same parts: this call then has it do more.
 """
 
 from __future__ import annotations
@@ -43,7 +43,15 @@ from scalana.detectors.rollup.call_sites import (
     lines_of,
 )
 from scalana.detectors.thresholds.counts import ENOUGH_SAMPLES, SMALL_LINES
-from scalana.detectors.thresholds.shares import MAJORITY, MINOR, NEXT_TO_NOTHING, NOTABLE, SHARE_OF_ITS_OWN, SUBSTANTIAL
+from scalana.detectors.thresholds.shares import (
+    MAJORITY,
+    MINOR,
+    NEXT_TO_NOTHING,
+    NOTABLE,
+    SHARE_OF_ITS_OWN,
+    SLIGHT,
+    SUBSTANTIAL,
+)
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.metrics import burst_locations
@@ -292,8 +300,8 @@ class _Helpers:
         return len({call[1:] for context, call in calls.items() if context in self.ran}) > 1
 
     def _is_run_by_few(self, vertex: int) -> bool:
-        """Whether nobody runs a function but the ranks that hold its excess, wherever it is called: or, where these are
-        not known, one rank alone. It is what makes them different, then."""
+        """Whether nobody runs a function but the ranks that hold much of its excess, wherever it is called: or, where
+        these are not known, one rank alone. It is what makes them different, then."""
         psg, timeline = self.psg, self.timeline
         below = np.zeros(len(psg) + 1, np.bool_)  # the last for what is outside of the structure
         for context in self.functions[psg[vertex].place].calls:
@@ -303,7 +311,7 @@ class _Helpers:
         rank = timeline.locations.rank[burst_locations(timeline)[own.burst[rows]]]
         seconds = weighted_count(rank, own.seconds[rows], timeline.ranks)
         run = set(np.flatnonzero(seconds > NEXT_TO_NOTHING * float(seconds.max(initial=0.0))).tolist())
-        late = {rank for rank in self.bodies[vertex].below if rank >= 0}
+        late = {rank for rank in self._late_ranks([vertex]) if rank >= 0}
         return run <= late if late else len(run) == 1
 
     def _call_of_helper(self, vertex: int) -> Call | None:
@@ -321,10 +329,8 @@ class _Helpers:
         in_loops = (number for number in here if self._in_loop_of(vertex, self.places[number][0]))
         straight = sum(self.excess[number].seconds for number in in_loops) < MAJORITY * here_s
         if function.several:
-            alike = self._is_usual(vertex, here, function)
-            if straight:
-                return call if alike or lines_of(vertex, psg) <= SMALL_LINES else None
-            return call if alike else None
+            small = straight and lines_of(vertex, psg) <= SMALL_LINES
+            return call if small or self._is_usual(vertex, here, function) else None
         if not straight or not is_wrapper(vertex, psg):
             return None
         forwards = any(self.excess[number][:2] != self.on_trial.get(number, self.places[number]) for number in here)
@@ -351,8 +357,8 @@ class _Helpers:
         if outer not in self.bodies or not is_known(vertex, call, psg):
             return None
         wraps = is_wrapper(vertex, psg) and is_wrapper(outer, psg)
-        here = self._most_of(vertex)
-        return call if wraps or (here and not function.everywhere and self._is_usual(vertex, here, function)) else None
+        here = self._most_of(vertex) if len(set(function.path.values())) > 1 and not function.everywhere else []
+        return call if wraps or (here and self._is_usual(vertex, here, function)) else None
 
     def _in_loop_of(self, function: int, vertex: int) -> bool:
         while vertex != function:
@@ -362,11 +368,13 @@ class _Helpers:
         return False
 
     def _is_usual(self, vertex: int, here: list[int], function: _Function) -> bool:
-        """Whether excess in a function lies in those parts of it that take the time where its calls have none."""
+        """Whether excess in a function lies in those parts of it that take the time where its calls have none. If these
+        take next to nothing, hardly anybody else runs it."""
         usual_s, more = sum(function.usual.values()), defaultdict[int, float](float)
         for number in here:
             more[self._part(vertex, *self.places[number])] += self.excess[number].seconds
         more_s = sum(more.values())
-        if usual_s <= ENOUGH_SAMPLES * self.timeline.period_s:
+        each_s = more_s / len({self.excess[number].rank for number in here})
+        if usual_s <= max(ENOUGH_SAMPLES * self.timeline.period_s, SLIGHT * each_s * self.timeline.ranks):
             return False
         return sum(min(function.usual[part] / usual_s, more[part] / more_s) for part in more) >= MAJORITY

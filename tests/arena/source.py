@@ -149,8 +149,9 @@ def _fault_functions(program: Program, fault: Fault) -> str:
     if fault.place == "own function":
         text += f"def repair(seconds):\n    for _ in range(2):  {MARK}\n        {fault.what}(seconds / 2)  {MARK}\n\n\n"
     if fault.place == "thread":
-        text += f"def feed(seconds):\n    {fault.what}(0.001)\n    if seconds > 0.0:\n"
-        text += f"        {fault.what}(seconds)  {MARK}\n\n\n"
+        timed = _timed(f"{fault.what}(seconds)", "seconds > 0.0")
+        text += f"def feed(seconds):\n    global spent, cpu\n    {fault.what}(0.001)\n"
+        text += "".join(f"    {line}\n" for line in timed) + "\n\n"
     return text
 
 
@@ -183,11 +184,9 @@ def _phase(program: Program, number: int, phase: Phase, fault: Fault | None) -> 
         lines += _timed("repair(more(step, turn))", "more(step, turn) > 0.0")
     elif place == "thread":
         lines += [
-            "began = time.perf_counter()",
             "feeder = threading.Thread(target=feed, args=(more(step, turn),))",
             "feeder.start()",
             "feeder.join()",
-            "spent += time.perf_counter() - began",
         ]
     lines += _EXCHANGE[program.runtime][phase.pattern]
     text = f"def phase{number}(step):\n    global spent, cpu\n    for turn in range({phase.turns}):\n"

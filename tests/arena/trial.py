@@ -14,6 +14,7 @@ from statistics import fmean
 
 import scalana
 from scalana.detectors.finding import Finding
+from tests.runtime.mpi.conftest import Mpi
 
 from .draw import Program
 from .source import MARK, source_of
@@ -106,7 +107,7 @@ def judged(program: Program, work: Path) -> Outcome:
     lines = (work / "program.py").read_text(encoding="utf-8").splitlines()
     marked = [number for number, line in enumerate(lines, 1) if line.endswith(MARK)]
     findings = scalana.analyze(work / "run").findings
-    return _judged(program, marked, [Told(**one) for one in truth["ranks"]], findings, truth["load"])
+    return compared(program, marked, [Told(**one) for one in truth["ranks"]], findings, truth["load"])
 
 
 def _run(program: Program, work: Path, mpi: str) -> list[dict[str, float]]:
@@ -114,8 +115,7 @@ def _run(program: Program, work: Path, mpi: str) -> list[dict[str, float]]:
     environment = {**kept, "PATH": os.pathsep.join((mpi, os.environ["PATH"])), "OMP_NUM_THREADS": "1"}
     count = str(program.ranks)
     if program.runtime == "mpi":
-        options = () if (Path(mpi) / "mpichversion").exists() else ("--allow-run-as-root", "--oversubscribe")
-        job = ["mpirun", *options, "-n", count, f"{mpi}/python", "program.py"]
+        job = ["mpirun", *Mpi(mpi, work).options, "-n", count, f"{mpi}/python", "program.py"]
     else:
         job = [f"{Path(sys.executable).parent}/torchrun", "--standalone", "--nproc-per-node", count, "program.py"]
     words = [sys.executable, "-m", "scalana", "run", "--no-report", "-o", "run", "--", *job]
@@ -126,7 +126,7 @@ def _run(program: Program, work: Path, mpi: str) -> list[dict[str, float]]:
     return truth
 
 
-def _judged(program: Program, marked: list[int], told: list[Told], findings: list[Finding], load: float) -> Outcome:
+def compared(program: Program, marked: list[int], told: list[Told], findings: list[Finding], load: float) -> Outcome:
     fault, first = program.fault, findings[0] if findings else None
     slow = list(fault.ranks) if fault else []
     spent = {one.rank: one.spent for one in told}

@@ -116,6 +116,15 @@ def test_a_little_more_on_other_ranks_does_not_make_a_helper_slow_everywhere() -
     assert first == (22, "repair", [2], leaf("pause", 32, 2))
 
 
+def test_a_helper_that_all_run_is_named_by_its_call_though_all_are_late_now_and_then() -> None:
+    def in_turn(step: int, rank: int) -> dict[str, float]:
+        odd, other = step % 2, step // 2 % 4
+        more = 60.0 if rank == 2 and not odd else 8.0 if odd and other == rank else 0.0
+        return {"drain": 10.0, "repair": 10.0 + more}
+
+    assert shared(loop=True, repeated=False).found(in_turn)[0] == (120, "main", [2], leaf("pause", 32, 2))
+
+
 def behind(more: str = "") -> Program:
     """``main`` calls ``common`` at lines 110 and 120; that calls ``inner``, at one line, which has a loop; and, in one
     of the two, also a branch."""
