@@ -108,13 +108,23 @@ def is_compiled(kernel: Any) -> bool:
         return False
 
 
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextmanager
 def compiling_ahead() -> Iterator[None]:
     """Let another process compile what is missing, if there is a core for it, until the end at most."""
-    if is_compiled(LATE[0][0]) or len(os.sched_getaffinity(0)) < 2:
+    if is_compiled(LATE[0][0]) or _cores() < 2:
         yield
         return
-    program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import compile_late; compile_late()"
+    package = sys.modules["scalana"]  # which may be one that this Python would not find by itself
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}; from importlib import util; "
+        f"spec = util.spec_from_file_location('scalana', {package.__file__!r}, submodule_search_locations="
+        f"{list(package.__path__)!r}); sys.modules['scalana'] = util.module_from_spec(spec); "
+        f"from {__name__} import compile_late; compile_late()"
+    )
     nothing = subprocess.DEVNULL
     try:
         other = subprocess.Popen([sys.executable, "-c", program], stdin=nothing, stdout=nothing, stderr=nothing)

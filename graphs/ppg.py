@@ -42,7 +42,7 @@ from scalana.graphs.dependences.remote import untaken
 from scalana.graphs.dependences.servers import ServerWaits, server_waits, unanswered
 from scalana.graphs.dependences.unmatched import open_calls
 from scalana.graphs.metrics import add_timeline, add_to, no_metrics
-from scalana.graphs.readers.columns.gather import Gathered, gather
+from scalana.graphs.readers.columns.gather import Communicator, Gathered, gather
 from scalana.graphs.readers.folder.models import RecordedModels, read_models
 from scalana.graphs.readers.folder.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.readers.folder.reading import read_records
@@ -224,7 +224,7 @@ def build_ppg(
     forget(data.events, "identity", "nbytes", "cpu_enter_ns", "cpu_exit_ns", "done_ns", "done_cpu_ns")
     locations = _locations(located, data)
     vertex = _call_vertices(located, places, placer)
-    matching, call_of_event = _matched(located, data)
+    matching, call_of_event = _matched(located, data, frozenset(chosen.missing))
     stuck = open_calls(data, matching, places, placer)
     last = last_places(data, places) if stuck else {}
     unseen_libraries = unseen_ways(data)
@@ -271,6 +271,7 @@ def build_ppg(
         add_unwritten(metrics, timeline, sums)
     add_spans(metrics, spans, data, places)
     run = describe_run(folder, chosen, data, stuck, timeline, ranks)
+    timeline.role = np.array(run.names.role_numbers(), np.int64)
     run.last_places = last
     run.unseen = unseen_libraries
     run.notes = [*notes_of(unseen_libraries), *run.notes]
@@ -329,15 +330,24 @@ def _call_vertices(located: list[Located], places: Places, placer: Placer) -> li
     return np.split(vertex, np.cumsum([len(part.path) for part in located])[:-1]) if located else []
 
 
-def _matched(located: list[Located], data: Gathered) -> tuple[Matching, npt.NDArray[Any]]:
-    """What the events have to do with each other, and the call by which each arrives, -1 for none ``[events]``."""
+def _matched(located: list[Located], data: Gathered, missing: frozenset[int]) -> tuple[Matching, npt.NDArray[Any]]:
+    """What the events have to do with each other, and the call by which each arrives, -1 for none ``[events]``.
+
+    Members without a record (``missing``) are not expected: nobody leaves before the last recorded arrival, so that
+    waits up to it are certain.
+    """
     call_of_event: npt.NDArray[Any] = np.full(len(data.events), -1, np.int32)
     for part, begin in zip(located, _begins(located).tolist(), strict=False):
         posts = np.flatnonzero(part.spans.post >= 0)
         call_of_event[part.spans.post[posts]] = begin + posts
     rank: npt.NDArray[Any] = data.threads.rank.astype(np.int32)[data.events.thread]
-    sizes = np.array([len(communicator.ranks) for communicator in data.communicators], np.int64)
+    sizes = np.array([_recorded(communicator, missing) for communicator in data.communicators], np.int64)
     return match(data.events, rank, call_of_event, sizes), call_of_event
+
+
+def _recorded(communicator: Communicator, missing: frozenset[int]) -> int:
+    """How many members of a communicator have a record."""
+    return len(communicator.ranks) - (sum(rank in missing for rank in communicator.ranks) if missing else 0)
 
 
 def _begins(located: list[Located]) -> IntArray:

@@ -104,7 +104,7 @@ class Instances:
     members: IntArray
     """Calls, ordered by rank; of a message the send first and the receive second."""
     complete: npt.NDArray[np.bool_]
-    """Whether every member is in the record ``[instances]``; only complete ones are used for waits."""
+    """Whether every member that has a record is in it ``[instances]``; only such ones are used for waits."""
 
     def __post_init__(self) -> None:
         _narrow(self, ROW, "communicator", "root", "members")
@@ -196,6 +196,13 @@ class Timeline:
     """None where all calls were written."""
     whole: Timeline | None = None
     """The run that this is a part of: what repeats is seen there; None where this is the run."""
+    role: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Number of the role of each process ``[ranks]``; empty where all have the same."""
+
+    @property
+    def has_roles(self) -> bool:
+        """Whether processes have different roles."""
+        return len(self.role) > 0
 
     def call_s(self) -> FloatArray:
         """Seconds in every call, with those that it stands for ``[calls]``."""

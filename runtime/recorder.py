@@ -201,6 +201,8 @@ def _describe(host: str, parent_record: str) -> None:
         meta("parent_record", parent_record)
     elif parent_record:
         meta("parent_record", parent_record)
+    if job := os.environ.get(layout.JOB_VARIABLE, ""):
+        session.belong_to(job, "job_id")
     roles.tell_from_environment()
 
 

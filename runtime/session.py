@@ -189,6 +189,18 @@ def become_rank(rank: int, world_size: int, world: str = "") -> None:
     tell_children(initialised=True)
 
 
+def belong_to(identity: str, key: str) -> None:
+    """This process has an identity in common with others of its job, which may have other folders: they are put
+    together by it. ``key`` is where the record says it."""
+    if core is None or "/" in identity:
+        return
+    core.meta(key, identity)
+    try:
+        layout.note_world(run_folder, identity)
+    except OSError:  # the record says it, too
+        pass
+
+
 def become_launcher() -> None:
     """This process starts the ranks, so a rank in its environment (of a job manager's task) is not its own."""
     global process_role

@@ -30,6 +30,8 @@ INDUCTOR = "inductor"
 """What kernels of compiled graphs are made of."""
 SOURCES, FRAMES = "cpp", "frames"
 """What was read: translation units of C++, and frames at addresses of binaries."""
+LOOPS = "loops"
+"""Machine code of the analysis."""
 REPORT = "report"
 """The environment of the analysis, where ``scalana setup-report`` made one."""
 WANTED, FAILED = ".wanted", ".failed"
@@ -50,6 +52,8 @@ def folder_of(kind: str, environ: Mapping[str, str]) -> str:
 def distrust(path: str, environ: Mapping[str, str]) -> str:
     """Why nothing may be loaded from a file or folder: it or a folder above it, up to the user's cache, could have been
     changed by somebody else. Empty where it may, and where there is nothing yet."""
+    if not hasattr(os, "geteuid"):  # Windows: rights of files say nothing of other users
+        return ""
     top = os.path.realpath(os.path.dirname(folder_of("x", environ)))
     path = os.path.realpath(path)
     while True:

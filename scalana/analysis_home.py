@@ -24,6 +24,8 @@ VARIABLE = "SCALANA_REPORT"
 """In the environment: the Python, or the folder of the environment, that analyses runs."""
 OF_RUN = "--of-run"
 """Asks :mod:`scalana.job.analysis_entry` for what follows a job."""
+FRAMES = "--frames"
+"""Likewise for what is kept of native code where no report is wanted."""
 _KEPT_FROM_PYTHON = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "__PYVENV_LAUNCHER__", VARIABLE)
 """Variables that lead the Python of one environment to the packages of another one."""
 _COMPLETE = "complete"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import gc
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scalana import analysis_home
-from scalana.errors import RunDataError
+from scalana.errors import ClusterError, RunDataError
 
 if TYPE_CHECKING:
     import pandas
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from scalana.detectors.facts import Outside
     from scalana.detectors.finding import Finding
     from scalana.detectors.pipeline.plans.proposal import Proposal
-    from scalana.frontend.cpp.binary.symbols import NativeFrame
     from scalana.graphs.ppg import PPG
+    from scalana.graphs.readers.folder.run_folder import RunFolder
+
+Source = str | os.PathLike[str] | Mapping[str, str] | None
+"""Where the sources of a run are; see :func:`analyze`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +43,9 @@ class Report:
     @property
     def findings(self) -> list[Finding]:
         """Root causes, largest loss first."""
-        from scalana.report.findings.order import by_loss
+        from scalana.detectors.ranking import ranked
 
-        return by_loss(self.analysis.findings)
+        return ranked(self.analysis.findings)
 
     @property
     def ppg(self) -> PPG:
@@ -117,21 +120,24 @@ class Report:
 
 
 def analyze(
-    run: str | os.PathLike[str],
+    run: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     launch: int | None = None,
     steps: tuple[int, int] | int | None = None,
+    source: Source = None,
     scheduler: str | Cluster | None = None,
     progress: Callable[..., None] | None = None,
 ) -> Report:
     """Analyse a run folder. Of a run that is still going on, it is what there is so far.
 
     Args:
-        run: The folder that ``scalana run`` or :func:`scalana.profile` made.
+        run: The folder that ``scalana run`` or :func:`scalana.profile` made; several with the parts of one job.
         launch: Which launch, from 1 on, where the job started its ranks several times (a script with several
             ``mpirun``); None for the longest.
         steps: First and last step (both included) to which the analysis is restricted, or how many of the last ones
             (the first of all, which holds the start-up, is never among these); None for the whole run.
+        source: A folder with the sources, if they are not where the job ran: it stands for the working directory of the
+            job. A mapping names other folders of the job, and where each is now.
         scheduler: Address of a Dask scheduler whose workers read the records (``pip install 'scalana[dask]'``), or a
             connection to one; None to read them here.
         progress: Called now and then with what is being done, how much of it is done, and how much there is.
@@ -142,27 +148,33 @@ def analyze(
         AnalysisMissing: this Python lacks packages that the analysis needs.
     """
     analysis_home.require()
-    path = os.fspath(run)
-    if not os.path.isdir(path):
-        reason = "not a folder" if os.path.exists(path) else "no such folder"
-        raise RunDataError(f"{path}: {reason}")
+    paths: list[str | os.PathLike[str]] = [run] if isinstance(run, (str, os.PathLike)) else list(run)
+    path, *more = [os.fspath(one) for one in paths]
+    if source is not None and scheduler is not None:
+        raise ClusterError("sources in another place cannot be used with a scheduler: leave out one of the two")
+    for one in (path, *more):
+        if not os.path.isdir(one):
+            reason = "not a folder" if os.path.exists(one) else "no such folder"
+            raise RunDataError(f"{one}: {reason}")
     from scalana import detectors
     from scalana.detectors.compile_ahead import compiling_ahead
     from scalana.frontend.build import structure_of_run
     from scalana.graphs.ppg import build_ppg, read_here
-    from scalana.graphs.readers.folder.run_folder import RunFolder
+    from scalana.kept_frames import KeptFrames, symbols
     from scalana.runtime.record.format import RecordError
 
     changed: list[str] = []
     lacking: list[str] = []
-    symbols = functools.partial(_symbols, changed)
     structure = functools.partial(structure_of_run, lacking)
     with compiling_ahead(), _no_collections():
         try:
-            folder = RunFolder(path, launch)
+            folder = _run_folder(path, launch, source, more)
+            kept = KeptFrames(path)
+            lookup = functools.partial(symbols, changed, kept, folder.moved)
             with connected(scheduler) as cluster:
                 reader = cluster.read if cluster is not None else read_here
-                ppg = build_ppg(folder, reader=reader, front_end=structure, symbols=symbols, progress=progress)
+                ppg = build_ppg(folder, reader=reader, front_end=structure, symbols=lookup, progress=progress)
+            kept.write()
         except RecordError as error:
             raise RunDataError(str(error)) from error
         except OSError as error:
@@ -174,6 +186,17 @@ def analyze(
         if steps is not None:
             return Report(_analyze_part(path, ppg, steps) if isinstance(steps, tuple) else _analyze_last(ppg, steps))
         return Report(detectors.analyze(ppg, outside=_outside()))
+
+
+def _run_folder(path: str, launch: int | None, source: Source, more: Sequence[str]) -> RunFolder:
+    from scalana.graphs.readers.folder.run_folder import RunFolder
+
+    folders = {} if source is None or isinstance(source, (str, os.PathLike)) else dict(source)
+    own = None if source is None or folders else os.fspath(source)  # type: ignore[arg-type]
+    for folder in (*folders.values(), *([own] if own is not None else [])):
+        if not os.path.isdir(folder):
+            raise RunDataError(f"source {folder}: no such folder")
+    return RunFolder(path, launch, folders.pop("", own), folders, more)
 
 
 def _analyze_part(path: str, ppg: PPG, window: tuple[int, int]) -> Analysis:
@@ -235,24 +258,3 @@ def connected(scheduler: str | Cluster | None) -> Iterator[Cluster | None]:
 
     with Cluster(scheduler) as cluster:
         yield cluster
-
-
-def _symbols(
-    changed: list[str], path: str, build_id: str, offsets: Collection[int]
-) -> Mapping[int, Sequence[NativeFrame]]:
-    """Functions and lines at offsets of a program or library; nothing where the file is gone or another by now: it is
-    added to ``changed`` then, if it is not the system's, MPI's or ours."""
-    from scalana.frontend.cpp.binary import debug_files
-    from scalana.frontend.cpp.binary.elf import BinaryError
-    from scalana.frontend.cpp.binary.frames import frames_at
-    from scalana.graphs.readers.folder.native_frames import is_foreign
-
-    if build_id and debug_files.build_id(path) != build_id:
-        if os.path.isabs(path) and not is_foreign(path):  # not the kernel's own ([vdso])
-            changed.append(path)
-        return {}
-    try:
-        # Of the system's libraries, MPI's and ours nothing but names is used: their debug information is large.
-        return frames_at(path, offsets, debug=not is_foreign(path))
-    except BinaryError:
-        return {}

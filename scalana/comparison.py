@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scalana import analysis_home
-from scalana.api import analyze, connected
+from scalana.api import Source, analyze, connected
 from scalana.errors import RunDataError
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def scaling(
     *,
     stated: str | None = None,
     at: int | None = None,
+    source: Source = None,
     scheduler: str | None = None,
     progress: Callable[..., None] | None = None,
 ) -> ScalingReport:
@@ -87,7 +88,7 @@ def scaling(
         runs: Run folders, in any order; several of one size tell the noise.
         stated: ``weak`` or ``strong``; None to tell by the work that was done.
         at: A number of ranks for which to predict; needs three sizes.
-        scheduler, progress: As for :func:`scalana.analyze`.
+        source, scheduler, progress: As for :func:`scalana.analyze`.
 
     Raises:
         RunDataError: a folder cannot be used or is given twice, or all runs are of one size.
@@ -107,7 +108,7 @@ def scaling(
     costs, reference, largest = [], -1, None
     with connected(scheduler) as cluster:
         for number, path in enumerate(runs):
-            analysis = analyze(path, scheduler=cluster, progress=_named(progress, path)).analysis
+            analysis = analyze(path, source=source, scheduler=cluster, progress=_named(progress, path)).analysis
             costs.append(run_costs(analysis, os.fspath(path)))
             # Only one analysis is kept: those of large runs are large.
             if largest is None or analysis.ppg.run.ranks > largest.ppg.run.ranks:
@@ -124,12 +125,13 @@ def diff(
     before: RunPath,
     after: RunPath,
     *,
+    source: Source = None,
     scheduler: str | None = None,
     progress: Callable[..., None] | None = None,
 ) -> DiffReport:
     """Compare two recorded runs of one program, whose code may have been changed in between.
 
-    ``scheduler`` and ``progress`` are as for :func:`scalana.analyze`.
+    ``source``, ``scheduler`` and ``progress`` are as for :func:`scalana.analyze`.
 
     Raises:
         RunDataError: a folder cannot be used.
@@ -142,7 +144,8 @@ def diff(
 
     with connected(scheduler) as cluster:
         first, second = (
-            analyze(path, scheduler=cluster, progress=_named(progress, path)).analysis for path in (before, after)
+            analyze(path, source=source, scheduler=cluster, progress=_named(progress, path)).analysis
+            for path in (before, after)
         )
     return DiffReport(
         compare(run_costs(first, os.fspath(before)), run_costs(second, os.fspath(after)), (first, second))

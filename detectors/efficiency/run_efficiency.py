@@ -29,11 +29,15 @@ class RunEfficiency:
     """The efficiencies of a run."""
 
     whole: Efficiencies
-    """Of the steady state; where there are no steps, from when communication is set up to when it ends."""
+    """Of the steady state; where there are no steps, of the run."""
     of_steps: bool
     """Whether that is the steady state."""
     elapsed_s: float
     """What that took, on the rank that was in it longest."""
+    run: Efficiencies
+    """From when communication is set up to when it ends."""
+    outside_s: float
+    """Rank-seconds outside communication in the run."""
     number: IntArray
     """Of steps ``[steps]``."""
     steps: tuple[Efficiencies | None, ...]
@@ -56,10 +60,10 @@ def run_efficiency(
     phases: Sequence[RegionTime] = (),
 ) -> RunEfficiency | None:
     """Divide the time of all ranks; None where nothing was recorded outside communication."""
-    periods = _between_setup_and_end(timeline) if steps is None else steps.steady_periods()
-    totals = courses.totals(Windows(periods))
-    (whole,) = totals.efficiencies()
-    if whole is None:
+    of_run = courses.totals(Windows(_between_setup_and_end(timeline)))
+    totals = of_run if steps is None else courses.totals(Windows(steps.steady_periods()))
+    (whole,), (run,) = totals.efficiencies(), of_run.efficiencies()
+    if whole is None or run is None:
         return None
     by_step: list[Efficiencies | None] = []
     number, warm_up = np.zeros(0, np.int64), 0
@@ -70,6 +74,8 @@ def run_efficiency(
         whole,
         steps is not None,
         float(totals.longest_s[0]),
+        run,
+        float(of_run.outside_s[0]),
         number,
         tuple(by_step),
         warm_up,

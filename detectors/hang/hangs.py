@@ -100,14 +100,15 @@ def _absent(call: OpenCall, waiting: list[OpenCall], left: Left, run: RunInfo) -
     operation = BY_CODE[call.operation]
     partner = _partner(call)
     if partner >= 0 or (call.peer >= 0 and operation.name in ("broadcast", "scatter")):
-        return [call.peer] if call.peer != call.rank else []
+        return [call.peer] if call.peer not in (call.rank, *run.missing_ranks) else []
     if call.communicator < 0 or operation.name in ("win_lock", "win_unlock", "win_flush"):
         return []
     key = (call.communicator, call.seq, call.operation)
     there = {c.rank for c in waiting if (c.communicator, c.seq, c.operation) == key}
     failed = left.get((call.communicator, call.operation), {})
     there |= {rank for rank, exit_s in failed.items() if exit_s > call.since_s}
-    return [rank for rank in run.communicators[call.communicator].ranks if rank not in there]
+    unknown = set(run.missing_ranks)  # they may have come
+    return [rank for rank in run.communicators[call.communicator].ranks if rank not in there | unknown]
 
 
 def _partner(call: OpenCall) -> int:

@@ -9,6 +9,7 @@ SIZES_DIFFER = (
     "size"
 )
 NOT_SHARED = "the runs share hardly any code: are they of the same program?"
+DIFFERENT_PROGRAMS = "the runs are of different programs ({before}, {after}): only what both share can be compared"
 EVERYWHERE = "most work took {change:.0%} {direction} everywhere: the machine may have been in another state"
 """Of two runs."""
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scalana.detectors.account import TimeSplit
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.efficiency.run_efficiency import EFFICIENCY, RunEfficiency
 from scalana.detectors.noise.contention import calls_without_core_s, turns_s
 from scalana.detectors.runs.advice import EXITED
 from scalana.detectors.thresholds.differences import UNEXPLAINED_NOISE
@@ -72,6 +73,8 @@ class RunCosts:
     warnings: list[str] = field(default_factory=list)
     """What a reader should know of the run."""
     names: ProcessNames = field(default_factory=ProcessNames)
+    efficiency: RunEfficiency | None = None
+    """None where nothing was recorded outside communication."""
 
     @property
     def lacks(self) -> list[str]:
@@ -154,7 +157,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     return RunCosts(
         name, run.ranks, run.seconds, psg, analysis.time, kind, vertex, line, whole * work, whole * caused,
         whole * transfer, whole * core_wait, whole * error, np.asarray(setup, dtype=bool), run.cwd,
-        bool(run.cores.sharing()), warnings, run.names,
+        bool(run.cores.sharing()), warnings, run.names, analysis.section(EFFICIENCY),
     )  # fmt: skip
 
 

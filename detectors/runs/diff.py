@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -243,10 +244,18 @@ def _warnings(table: CostTable) -> list[str]:
         warnings.append(advice.SIZES_DIFFER.format(before=before.ranks, after=after.ranks))
     if _shared(table) < MINOR:
         warnings.append(advice.NOT_SHARED)
+    elif (first := _programs(before.psg)) and (second := _programs(after.psg)) and not first & second:
+        one, other = (" and ".join(sorted(some)) for some in (first, second))
+        warnings.append(advice.DIFFERENT_PROGRAMS.format(before=one, after=other))
     if before.ranks == after.ranks and (change := _everywhere(table)):
         direction = "longer" if change > 0.0 else "shorter"
         warnings.append(advice.EVERYWHERE.format(change=abs(change), direction=direction))
     return warnings
+
+
+def _programs(psg: PSG) -> set[str]:
+    """Names of the files that a run began in, wherever these lie: a program may be checked out in two folders."""
+    return {os.path.basename(psg[child].place.file) for child in psg[0].children if child not in psg.added}
 
 
 def _shared(table: CostTable) -> float:

@@ -31,6 +31,9 @@ from typing import NamedTuple
 import numpy as np
 
 from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.attribution.by_value import UNPICKLED
+from scalana.graphs.attribution.called import name_of_call
+from scalana.graphs.attribution.launchers import BETWEEN_CALLS, LOOPS, NEXT_CALL, STARTERS
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.structure.source_tree import (
     Body,
@@ -48,15 +51,6 @@ CLOSURE_DEPTH = 8
 """A closure (the wrapper of a decorator), or a line of a model's, may be inside itself this often before it counts as
 recursion."""
 _INNER = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
-_STARTERS = {
-    "runpy.py": "",
-    "threading.py": "thread",
-    "thread.py": "thread",
-    "process.py": "process",
-    "spawn.py": "process",
-    "popen_fork.py": "process",
-}
-"""Modules of the standard library that start programs, threads and processes; what they call is what counts."""
 COMPILER = "torch.compile"
 """Name of the vertices of what compiles."""
 _COMPILERS = ("/torch/_dynamo/convert_frame.py", "/torch/_inductor/compile_fx.py")
@@ -64,6 +58,10 @@ _COMPILERS = ("/torch/_dynamo/convert_frame.py", "/torch/_inductor/compile_fx.py
 _WRAPPER = re.compile(r"[/\\][a-z2-7]{2}[/\\]c[a-z2-7]{51}\.py$")
 """Files that inductor writes, called by the hash of what is in them."""
 _GENERATED = frozenset("__init__ __new__ __eq__ __repr__ __hash__ __lt__ __setattr__ __delattr__".split())
+
+
+_WITHOUT_FILE = ("<string>", "<stdin>", "<ipython", "<cell", "<notebook", "<unknown>", UNPICKLED)
+"""What stands for the file in code of the user's own that has none."""
 
 
 class FrameRef(NamedTuple):
@@ -130,6 +128,7 @@ class Placer:
         self.budget = budget
         self._lib_dirs = tuple(folder.rstrip(os.sep) + os.sep for folder in lib_dirs if folder)
         self._own = tuple(own)
+        self._recorder = tuple(folder for folder in self._lib_dirs if folder.endswith(f"{os.sep}runtime{os.sep}"))
         self._library: dict[str, bool] = {}
         self._models = frozenset(file for file in models if not self._is_of_torch(file))
         self._model_folders = tuple({folder for file in self._models for folder in self._package_of(file)})
@@ -191,6 +190,7 @@ class Placer:
         if here.kind is VertexKind.COMM:
             return vertex
         name = BY_CODE[operation].name if operation in BY_CODE else "unknown"
+        name = NEXT_CALL if here.place.file == BETWEEN_CALLS else name
         place = here.place
         if line and not (here.kind is VertexKind.CALL and place.line == line):
             place = Place(place.file, line, line, -1, name)
@@ -243,7 +243,7 @@ class Placer:
         if file.startswith(self._own) and self._own:
             return False
         if file.startswith("<"):
-            return not file.startswith(("<string>", "<stdin>", "<ipython", "<cell", "<notebook", "<unknown>"))
+            return not file.startswith(_WITHOUT_FILE)
         return is_wrapper(file) or (bool(self._lib_dirs) and file.startswith(self._lib_dirs))
 
     def is_model_code(self, file: str) -> bool:
@@ -287,14 +287,20 @@ class Placer:
         compiles = frame.filename.endswith(_COMPILERS) and frame.qualname != "<module>"  # else it is being imported
         if state.line and state.chain != COMPILER and compiles:
             return state._replace(vertex=self._call(state, state.vertex, COMPILER, frame), chain=COMPILER)
-        if state.chain and state.chain not in _STARTERS:
+        if state.chain and state.chain not in STARTERS:
             return state
         here = self.psg[state.vertex]
-        name = "import" if frame.filename.startswith("<frozen importlib") else frame.qualname
+        name = self._name_of_call(state, frame)
         if state.vertex == 0:
             module = os.path.basename(frame.filename.strip("<>").replace("frozen ", "")).removesuffix(".py") + ".py"
-            if module in _STARTERS:
+            if module in STARTERS:
                 return state._replace(chain=module)
+            if state.chain and self._recorder and frame.filename.startswith(self._recorder):
+                return state
+            if (module, frame.qualname) in LOOPS:
+                place = Place(BETWEEN_CALLS, 0, 0, -1, NEXT_CALL)
+                loop = self._child(0, ("call", 0, NEXT_CALL), VertexKind.CALL, place)
+                return state._replace(vertex=loop, chain=NEXT_CALL)
         if here.kind in (VertexKind.COMM, VertexKind.CALL):
             return state._replace(chain=name)
         shown = [self.psg[c] for c in self._source.calls_at(state.function, state.line)] if state.line else []
@@ -308,6 +314,13 @@ class Placer:
         if any(vertex.kind is VertexKind.FUNCTION or vertex.recursion >= 0 for vertex in shown):
             return state._replace(chain=name)  # the library is how the call that the source shows is made
         return state._replace(vertex=self._call(state, state.vertex, name, frame), chain=name)
+
+    def _name_of_call(self, state: _State, frame: FrameRef) -> str:
+        """What is called where a library is entered."""
+        if frame.filename.startswith("<frozen importlib"):
+            return "import"
+        file = self.psg[state.user_vertex].place.file
+        return name_of_call(file, state.line, -1 if state.inside else state.column, frame.qualname)
 
     def _own_frame(self, state: _State, frame: FrameRef) -> _State:
         inner = frame.qualname.rpartition(".")[2] in _INNER
@@ -332,7 +345,7 @@ class Placer:
         """The vertex below which a function hangs that the source does not show: a call vertex, or the root."""
         parent = state.vertex
         if parent == 0:
-            starter = _STARTERS.get(state.chain, "") if place.name != "<module>" else ""
+            starter = STARTERS.get(state.chain, "") if place.name != "<module>" else ""
             return self._call(state, 0, f"{starter} {place.name}", frame) if starter else 0
         if self.psg[parent].kind is VertexKind.CALL:
             return parent
@@ -479,7 +492,7 @@ def is_wrapper(file: str) -> bool:
 
 def _compiled_by_library(state: _State, frame: FrameRef) -> bool:
     """Whether a library that the user's code has called runs code that it has made up (an import of all it has)."""
-    return frame.filename == "<string>" and state.line > 0 and state.chain != "" and state.chain not in _STARTERS
+    return frame.filename == "<string>" and state.line > 0 and state.chain != "" and state.chain not in STARTERS
 
 
 def _owner(qualname: str) -> str:

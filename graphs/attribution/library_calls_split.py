@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.attribution.called import name_of_call
 from scalana.graphs.attribution.callpaths import COMPILER, Placer
 from scalana.graphs.readers.columns.call_tree import CallTree
 from scalana.graphs.structure.psg import Place, VertexKind
@@ -43,9 +44,9 @@ def split_library_calls(
         if call.place.name == COMPILER:
             continue
         code, file = tree.codes[part.caller]
-        at = code.position(part.lasti).line
-        callee = tree.codes[part.callee][0].name
-        result[path] = placer.part(call.index, Place(file, at, at, -1, code.name), callee)
+        at = code.position(part.lasti)
+        called = name_of_call(file, at.line, at.column, tree.codes[part.callee][0].name)
+        result[path] = placer.part(call.index, Place(file, at.line, at.line, -1, code.name), called)
     return result
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, IntArray
+from scalana.graphs.attribution.by_value import files_by_value, is_unpickled
 from scalana.graphs.attribution.callpaths import FrameRef, Placer
 from scalana.graphs.attribution.compiled import unfold
+from scalana.graphs.attribution.launchers import STARTED
 from scalana.graphs.attribution.library_calls_split import split_library_calls
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.readers.columns.call_tree import CallTree
@@ -30,6 +32,8 @@ and to a parser of more files."""
 _LOST = FrameRef("<lost>", "<lost>", 0, 0)
 _WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "subprocess.py")
 _WAITING_FOLDERS = ("/multiprocessing/", "/concurrent/futures/", "/torch/utils/data/")
+_STARTS = re.compile(r"/(multiprocessing|multiprocess|loky/backend|billiard)/|^<frozen importlib")
+"""What a line of code that starts a process may call: libraries that start processes, and their import."""
 _SPINNING = re.compile(r"<(libgomp|libiomp5|libomp)[-.\w]*>")
 """Runtimes of OpenMP: whoever is in there waits for the other threads of its team."""
 _RESTING = frozenset(
@@ -69,7 +73,9 @@ def place_paths(data: Gathered, front_end: FrontEnds, models: RecordedModels) ->
     psg, parse = front_end(programs, lib_dirs, seen)
     placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs, models=models.files())
     tree = data.tree
-    frames, kinds, library = _frames(tree, placer, models.wrappers)
+    known = [*programs, *(vertex.place.file for vertex in psg.vertices), *seen]
+    own = [file for file in dict.fromkeys(known) if not placer.is_library(_LOST._replace(filename=file))]
+    frames, kinds, library = _frames(tree, placer, models.wrappers, files_by_value(tree.codes[1:], own, parse))
     kernel = np.full(len(frames), -1, np.int64)
     if models.wrappers:
         unfolded = unfold(tree, frames, library, models.kernels(), placer.parse)
@@ -115,28 +121,44 @@ def rests_inside(function: str) -> bool:
 
 
 def _frames(
-    tree: CallTree, placer: Placer, wrappers: Container[str]
+    tree: CallTree, placer: Placer, wrappers: Container[str], by_value: Mapping[tuple[str, int], str]
 ) -> tuple[list[FrameRef], dict[str, BoolArray], list[bool]]:
     """The innermost frame of every path ``[paths]``, of what kind each is, by the name that
     :class:`~scalana.graphs.samples.between.Places` gives it, and whether it is library code.
 
     Only the code of the user's own, of models and of ``wrappers`` is looked up in line tables: most frames are a
-    library's, and its lines tell nothing.
+    library's, and its lines tell nothing. ``by_value`` are the files of code that came by value.
     """
     codes = [_CodeFrames(None, _LOST, True, False, False, False)]
-    for code, file in tree.codes[1:]:
+    starting = _starting(tree)
+    for number, (code, named) in enumerate(tree.codes[1:], 1):
+        file = by_value.get((code.name, code.first_line), named) if is_unpickled(named) else named
+        file = f"<{STARTED}>" if number in starting else file
         frame = FrameRef(file, code.name, code.first_line, code.first_line)
         library = placer.is_library(frame)
         lines = not library or placer.is_model_code(file) or file in wrappers
         waits = library and waits_for_others(file)
         codes.append(_CodeFrames(code, frame, library, waits, spins_for_others(file), lines))
-    number = tree.code.tolist()
-    frames = [codes[of].frame(lasti) for of, lasti in zip(number, tree.lasti.tolist(), strict=True)]
+    of_path = tree.code.tolist()
+    frames = [codes[of].frame(lasti) for of, lasti in zip(of_path, tree.lasti.tolist(), strict=True)]
     kinds = {
         name: np.array([getattr(code, name) for code in codes], np.bool_)[tree.code]
         for name in ("waits", "spins", "computes", "native", "calls_rest")
     }
-    return frames, kinds, [codes[of].library for of in number]
+    return frames, kinds, [codes[of].library for of in of_path]
+
+
+def _starting(tree: CallTree) -> set[int]:
+    """Rows of the lines of code by which libraries start processes (``python -c``)."""
+    lines = {row for row, (code, file) in enumerate(tree.codes) if file == "<string>" and code.name == "<module>"}
+    if not lines:
+        return lines
+    outermost = np.flatnonzero(np.isin(tree.code, list(lines)) & (tree.parent == 0))
+    called = np.flatnonzero(np.isin(tree.parent, outermost) & (tree.parent > 0))
+    by_line: dict[int, set[str]] = {}
+    for parent, code in zip(tree.parent[called].tolist(), tree.code[called].tolist(), strict=True):
+        by_line.setdefault(int(tree.code[parent]), set()).add(tree.codes[code][1].replace("\\", "/"))
+    return {row for row, files in by_line.items() if all(map(_STARTS.search, files))}
 
 
 @dataclass(slots=True)

@@ -74,10 +74,10 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .codes import Code, Codes
 from .columns import (
@@ -100,6 +100,7 @@ __all__ = [
     "AttributeColumns",
     "Code",
     "Codes",
+    "Decoder",
     "DoneColumns",
     "EventColumns",
     "Frame",
@@ -120,6 +121,7 @@ __all__ = [
     "Thread",
     "TotalColumns",
     "UnwrittenColumns",
+    "compiled_decoder",
     "packed",
     "position",
 ]
@@ -231,6 +233,19 @@ def _latest(columns: Sequence[IntColumn], keys: int) -> Sequence[IntColumn]:
     return [_ints((column[row] for row in rows), column.format) for column in columns]
 
 
+Decoder = Callable[..., dict[str, Any]]
+"""Reads a file into columns: ``read`` of the C extension, or another one with the same arguments and result."""
+
+
+def compiled_decoder() -> Decoder | None:
+    """That of the C extension; None where there is none for this Python or this system."""
+    try:
+        from scalana.runtime import _core  # only readers need it
+    except ImportError:
+        return None
+    return _core.read  # type: ignore[return-value]
+
+
 @dataclass(frozen=True, slots=True)
 class Shared:
     """What the records of a run have in common, made once for all that are read with it."""
@@ -281,19 +296,23 @@ class ProcessRecord:
     """Latest moment in it."""
 
     @classmethod
-    def read(cls, file: str | os.PathLike[str], shared: Shared | None = None) -> ProcessRecord:
+    def read(
+        cls, file: str | os.PathLike[str], shared: Shared | None = None, decoder: Decoder | None = None
+    ) -> ProcessRecord:
         """Reads one record file.
 
-        Records that are read with the same ``shared`` have their codes and groups in common.
+        Records that are read with the same ``shared`` have their codes and groups in common. ``decoder`` is that of the
+        C extension unless another one is given.
 
         Raises:
             RecordError: it cannot be read, or is no record. Damage inside of it is in :attr:`troubles` instead.
         """
-        from scalana.runtime import _core  # only readers need the extension
-
+        decode = decoder or compiled_decoder()
+        if decode is None:
+            raise RecordError(f"{os.fspath(file)}: this scalana has no compiled reader for this Python")
         try:
             shared = shared or Shared()
-            data = _core.read(os.fspath(file), Code, shared.codes, shared.code_rows, shared.ranks)
+            data = decode(os.fspath(file), Code, shared.codes, shared.code_rows, shared.ranks)
         except OSError as error:
             raise RecordError(f"{os.fspath(file)}: {error.strerror}") from error
         except ValueError as error:
@@ -301,7 +320,7 @@ class ProcessRecord:
         return cls(
             file=Path(file),
             meta=dict(data["meta"]),
-            codes=Codes(*data["codes"], shared.codes),
+            codes=Codes(data["codes"][0], data["codes"][1], shared.codes),
             paths=_path_columns(data["paths"], data["dense_paths"]),
             threads={row[0]: Thread(*row) for row in data["threads"]},
             groups={row[0]: Group(*row) for row in data["groups"]},

@@ -4,13 +4,15 @@
 
     DIR/run.json                       what was run; may be missing
     DIR/job.json                       for which job the folder was made
+    DIR/worlds/<id>                    empty: what the processes have in common with those of other folders of their job
     DIR/starts/<name>.json             how a start of a job went that is started on several hosts
-    DIR/starts/<name>/records/...      what such a start recorded, where it came over the network
+    DIR/starts/<name>/...              what such a start recorded, where it came over the network
     DIR/records/<host>-<pid>-<n>.rec   one per recorded process, see :mod:`scalana.runtime.record.format`
     DIR/records/<host>-<pid>-0.note    why a process could not write one
     DIR/records/<host>-<pid>-<n>.models.json   the modules of torch that a process called
     DIR/records/<host>-<pid>-<n>.operators.json   the operators that these ran on few steps
     DIR/report.txt, DIR/report.json    the report, once there is one
+    DIR/native-frames.json             functions and lines of native code, for machines that lack its binaries
     DIR/mpi/                           what was compiled for the job, where it could lie nowhere else
 
 ``_core/record/run_layout.h`` has the same names for processes without Python; a test compares them.
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 RECORDS, RECORD, NOTE, MODELS, OPERATORS = "records", ".rec", ".note", ".models.json", ".operators.json"
 RUN_VARIABLE, RATE_VARIABLE, BUDGET_VARIABLE = "SCALANA_RUN_DIR", "SCALANA_RATE_HZ", "SCALANA_BUDGET_BYTES"
 """In the environment of a job: the folder of its run, samples a second, bytes of a record at most."""
+JOB_VARIABLE = "SCALANA_JOB"
+"""Likewise: what all that one ``scalana run`` starts has in common, on whichever host."""
+WORLDS = "worlds"
 DEFAULT_RATE_HZ = 200.0
 DEFAULT_BUDGET_BYTES = 64 << 20
 _INFO, _JOB, _STARTS, _START = "run.json", "job.json", "starts", ".json"
@@ -55,6 +60,24 @@ def start_folder(folder: Folder, name: str) -> str:
     return os.path.join(folder, _STARTS, name)
 
 
+def note_world(folder: Folder, world: str) -> None:
+    """Leave in a run folder what its processes have in common with those of their job in other folders.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    os.makedirs(os.path.join(folder, WORLDS), exist_ok=True)
+    os.close(os.open(os.path.join(folder, WORLDS, world), os.O_WRONLY | os.O_CREAT, 0o666))
+
+
+def worlds(folder: Folder) -> list[str]:
+    """What was left by :func:`note_world`."""
+    try:
+        return sorted(os.listdir(os.path.join(folder, WORLDS)))
+    except OSError:
+        return []
+
+
 def start_names(folder: Folder) -> list[str]:
     """The names of the starts of a job, if it has several."""
     try:
@@ -67,6 +90,11 @@ def start_names(folder: Folder) -> list[str]:
 def report_file(folder: Folder, form: str) -> str:
     """Where the report of a form, ``text``, ``json`` or ``timeline``, is kept."""
     return os.path.join(folder, _REPORTS[form])
+
+
+def frames_file(folder: Folder) -> str:
+    """Where functions and lines of native code are kept, as far as they were known where the job ran."""
+    return os.path.join(folder, "native-frames.json")
 
 
 def made_folder(folder: Folder, kind: str) -> str:
@@ -113,7 +141,7 @@ def operators_file(record: Folder) -> str:
 
 
 def record_files(folder: Folder) -> list[str]:
-    """All records, by name."""
+    """All records, by name; those that came over the network last."""
     return _files(folder, RECORD)
 
 
@@ -142,12 +170,15 @@ def stem_of(record: str) -> str:
 
 
 def _files(folder: Folder, end: str) -> list[str]:
-    records = os.path.join(folder, RECORDS)
-    try:
-        names = os.listdir(records)
-    except OSError:
-        return []
-    return [os.path.join(records, name) for name in sorted(names) if name.endswith(end)]
+    came = [start_folder(folder, name) for name in start_names(folder)]
+    found = []
+    for records in (os.path.join(one, RECORDS) for one in (folder, *came)):
+        try:
+            names = os.listdir(records)
+        except OSError:
+            continue
+        found += [os.path.join(records, name) for name in sorted(names) if name.endswith(end)]
+    return found
 
 
 def write_info(folder: Folder, info: Mapping[str, object]) -> None:

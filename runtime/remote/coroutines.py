@@ -136,17 +136,15 @@ def _task_of(handle: Any) -> Any:
 
 def _awaiting(*futures: Any) -> Any:
     """The task that awaits one of some futures, itself or by ``wait_for`` and ``gather``; None where none is known."""
-    for future in futures:
-        for callback in _callbacks(future):
-            task = _self_of(callback)
-            if _is_task(task):
-                return task
-            for other in _held_by(callback):
-                for inner in _callbacks(other):
-                    task = _self_of(inner)
-                    if _is_task(task):
-                        return task
-    return None
+    owners = (owner for future in futures for callback in _callbacks(future) for owner in _owners(callback))
+    return next((owner for owner in owners if _is_task(owner)), None)
+
+
+def _owners(callback: Any) -> Iterator[Any]:
+    """Whose method a callback is, then whose methods are called when what it was made with is done."""
+    yield _self_of(callback)
+    for future in _held_by(callback):
+        yield from map(_self_of, _callbacks(future))
 
 
 # What the program hands to a loop may be anything, a proxy that asks its server for each attribute among it. So it is

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _BLOCKING = 1
 _LONGEST_NAME = 64
+_WORLD_KEY = "scalana/world"
+"""In the store of a process group."""
 
 
 def patch(c10d: Any) -> None:
@@ -122,6 +124,17 @@ class _Init(_Watcher):
             return None
         return "init_process_group", list(range(world_size)), rank
 
+    def meet(self) -> None:
+        """Agree with the other ranks on an identity of this process group: that of the first that comes counts.
+
+        Nobody waits for another one in this, and a rank that is not recorded is not needed.
+        """
+        store = getattr(self.c10d, "_get_default_store", lambda: None)()
+        if store is not None:
+            drawn = os.urandom(16).hex()
+            agreed = store.compare_set(_WORLD_KEY, "", drawn)
+            session.belong_to(agreed.decode() if isinstance(agreed, bytes) else str(agreed), "world_id")
+
     def announce(self) -> None:
         """Recording begins in the midst of a program (or in a forked child): there may be a process group already."""
         if self.c10d.is_initialized():
@@ -134,6 +147,7 @@ class _Init(_Watcher):
         try:
             self.recording.groups.new_world()
             session.become_rank(self.c10d.get_rank(), self.c10d.get_world_size(), self.world)
+            self.meet()
         except Exception as failure:
             self.recording.failed("the rank of this process", failure)
 

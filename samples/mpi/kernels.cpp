@@ -1,7 +1,7 @@
 // Small matrix products behind a virtual function, called from three places: one rank has another kernel than the rest.
 
 // /// scalana
-// planted = "rank 1 has a kernel that takes about three times as long as that of the others: the difference"
+// planted = "rank 1 has a kernel that takes many times as long as that of the others: what it takes longer"
 // symptom = "MPI_Allreduce of the others"
 //
 // [[faults]]
@@ -18,19 +18,24 @@
 
 #include "planted.hpp"
 
-constexpr int N = 12;
+constexpr int N = 24;
 
 struct Kernel {
     virtual ~Kernel() = default;
     virtual void product(const double *a, const double *b, double *c) const = 0;
 };
 
-struct Unrolled : Kernel {
+struct Banded : Kernel {
     void product(const double *a, const double *b, double *c) const override
     {
-        for (int i = 0; i < N * N; i++) {
-            const double *row = a + i / N * N, *column = b + i % N;
-            c[i] = row[0] * column[0] + row[1] * column[N] + row[2] * column[2 * N] + row[3] * column[3 * N];
+        for (int i = 0; i + 4 <= N; i++) {
+            for (int j = i; j < i + 4; j++) {
+                double sum = 0;
+                for (int k = i; k < i + 4; k++) {
+                    sum += a[i * N + k] * b[k * N + j];
+                }
+                c[i * N + j] = sum;
+            }
         }
     }
 };
@@ -80,12 +85,12 @@ int main(int argc, char **argv)
         if (rank == 1 && argc < 2) {
             kernel = std::make_unique<Plain>();
         } else {
-            kernel = std::make_unique<Unrolled>();
+            kernel = std::make_unique<Banded>();
         }
         Element element;
         for (int step = 0; step < 20; step++) {
             double since = MPI_Wtime(), sum = 0, total;
-            for (int number = 0; number < 20000; number++) {
+            for (int number = 0; number < 2500; number++) {
                 gradient(*kernel, element);
                 divergence(*kernel, element);
             }

@@ -20,6 +20,30 @@ def add_scheduler(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--source``."""
+    parser.add_argument(
+        "--source",
+        metavar="DIR|OLD=NEW",
+        type=_source,
+        action="append",
+        help="folder with the program's sources, if they are not where the job ran: DIR stands for the working "
+        "directory of the job, NEW for its folder OLD (can be repeated)",
+    )
+
+
+def sources(args: argparse.Namespace) -> dict[str, str] | None:
+    """What ``--source`` says, by the folder of the job; that of its working directory is empty."""
+    return dict(args.source) if args.source else None
+
+
+def _source(text: str) -> tuple[str, str]:
+    old, equals, new = text.rpartition("=")
+    if not os.path.isdir(new):
+        raise argparse.ArgumentTypeError(f"{new}: no such folder")
+    return (old.rstrip("/") or "/") if equals else "", new
+
+
 @contextmanager
 def compared() -> Iterator[None]:
     """Turn whatever goes wrong in a comparison into one sentence for the user.

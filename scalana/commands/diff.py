@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from scalana import console
-from scalana.commands.compare import add_scheduler, compared
+from scalana.commands.compare import add_scheduler, add_source, compared, sources
 
 
 class DiffCommand:
@@ -25,6 +25,7 @@ The code may change between the runs: places are matched by structure, not by li
         parser.add_argument("before", metavar="BEFORE", help="run folder, made by scalana run")
         parser.add_argument("after", metavar="AFTER", help="run folder to compare with it")
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+        add_source(parser)
         add_scheduler(parser)
         parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
 
@@ -35,7 +36,9 @@ The code may change between the runs: places are matched by structure, not by li
 
         memory.keep_freed()
         with compared(), Progress(sys.stderr) as progress:
-            report = comparison.diff(args.before, args.after, scheduler=args.scheduler, progress=progress)
+            report = comparison.diff(
+                args.before, args.after, source=sources(args), scheduler=args.scheduler, progress=progress
+            )
             if args.format == "json":
                 text = report.to_json()
             elif args.output:

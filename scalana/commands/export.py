@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from scalana.commands.analysing import told
+from scalana.commands.compare import add_source, sources
 
 NAMES = ("chrome", "speedscope", "hatchet")
 """Of the formats; a test compares them with :data:`scalana.export.registry.FORMATS`, which takes long to import."""
@@ -32,6 +33,7 @@ examples:
             "call tree and metrics of every rank, for GraphFrame",
         )
         parser.add_argument("--launch", metavar="N", type=int, help="launch to export, as for scalana report")
+        add_source(parser)
         parser.add_argument(
             "-o",
             "--output",
@@ -47,6 +49,6 @@ examples:
         from scalana.progress import Progress
 
         with told(args.folder), Progress(sys.stderr) as progress:
-            analysis = api.analyze(args.folder, launch=args.launch, progress=progress).analysis
+            analysis = api.analyze(args.folder, launch=args.launch, source=sources(args), progress=progress).analysis
         files.write(FORMATS[args.to].pieces(analysis), args.output)
         return 0

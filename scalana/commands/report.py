@@ -7,7 +7,7 @@ import sys
 
 from scalana import console
 from scalana.commands.analysing import told
-from scalana.commands.compare import add_scheduler
+from scalana.commands.compare import add_scheduler, add_source, sources
 from scalana.errors import CommandError
 
 
@@ -37,13 +37,16 @@ examples:
   scalana report --format json -o report.json scalana-20250131-142233
   scalana report --format html -o report.html scalana-20250131-142233
   scalana report --launch 2 scalana-20250131-142233
+  scalana report run-node0 run-node1
   scalana report --steps 20:29 scalana-20250131-142233
   scalana report --scheduler tcp://head:8786 scalana-20250131-142233
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("folder", metavar="DIR", help="run folder, made by scalana run")
+        parser.add_argument(
+            "folders", metavar="DIR", nargs="+", help="run folder, made by scalana run; several with parts of one job"
+        )
         parser.add_argument(
             "--format",
             choices=("text", "json", "html", "sarif"),
@@ -59,6 +62,7 @@ examples:
         steps = parser.add_mutually_exclusive_group()
         steps.add_argument("--step", metavar="N", type=int, help="analyse only step N (the report lists the steps)")
         steps.add_argument("--steps", metavar="A:B", type=step_range, help="analyse only steps A to B, inclusive")
+        add_source(parser)
         add_scheduler(parser)
         parser.add_argument("--timeline", metavar="FILE", help="write a step of the run's pipeline to FILE, as SVG")
         parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
@@ -69,11 +73,12 @@ examples:
         from scalana.progress import Progress
 
         memory.keep_freed()
-        with told(args.folder), Progress(sys.stderr) as progress:
+        with told(args.folders[0]), Progress(sys.stderr) as progress:
             report = api.analyze(
-                args.folder,
+                args.folders,
                 launch=args.launch,
                 steps=args.steps if args.step is None else (args.step, args.step),
+                source=sources(args),
                 scheduler=args.scheduler,
                 progress=progress,
             )
@@ -90,7 +95,7 @@ examples:
                 text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
         if args.timeline:
             if drawing is None:
-                raise CommandError(f"{args.folder}: no pipeline was recorded, so there is no timeline to write")
+                raise CommandError(f"{args.folders[0]}: no pipeline was recorded, so there is no timeline to write")
             console.deliver(drawing, args.timeline)
         console.deliver(text, args.output)
         return 0

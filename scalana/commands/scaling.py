@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from scalana import console
-from scalana.commands.compare import add_scheduler, compared
+from scalana.commands.compare import add_scheduler, add_source, compared, sources
 from scalana.errors import UsageError
 
 
@@ -34,6 +34,7 @@ predicts the loss. Several runs of one size show how much times vary.
             help="strong: equal total work; weak: equal work per rank (default: detected)",
         )
         parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+        add_source(parser)
         add_scheduler(parser)
         parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
 
@@ -48,7 +49,12 @@ predicts the loss. Several runs of one size show how much times vary.
         memory.keep_freed()
         with compared(), Progress(sys.stderr) as progress:
             report = comparison.scaling(
-                args.folders, stated=stated, at=args.at, scheduler=args.scheduler, progress=progress
+                args.folders,
+                stated=stated,
+                at=args.at,
+                source=sources(args),
+                scheduler=args.scheduler,
+                progress=progress,
             )
             if args.format == "json":
                 text = report.to_json()

@@ -38,6 +38,10 @@ def main(arguments: list[str]) -> int:
         from scalana.job import reporting
 
         return reporting.report_of_run(*arguments[1:])
+    if arguments[:1] == [analysis_home.FRAMES]:
+        from scalana.job import reporting
+
+        return reporting.keep_frames(*arguments[1:])
     from scalana.cli import main as run_command
 
     return run_command(arguments)

@@ -11,8 +11,8 @@ from scalana.runtime.record import launchers, layout
 _LAUNCHES = r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|srun"
 
 
-def environment(folder: str, rate_hz: float, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a job that is to be recorded into ``folder``.
+def environment(folder: str, rate_hz: float, environ: Mapping[str, str], job: str = "") -> dict[str, str]:
+    """The environment of a job that is to be recorded into ``folder``; ``job`` tells it from all others.
 
     Python processes find the recorder by ``PYTHONPATH``: a ``sitecustomize`` before the user's own, which runs too.
     """
@@ -25,6 +25,7 @@ def environment(folder: str, rate_hz: float, environ: Mapping[str, str]) -> dict
         **environ,
         "PYTHONPATH": f"{bootstrap}{os.pathsep}{before}" if before else bootstrap,
         layout.RUN_VARIABLE: os.path.abspath(folder),
+        layout.JOB_VARIABLE: job,
         layout.RATE_VARIABLE: f"{rate_hz:g}",
         layout.BUDGET_VARIABLE: environ.get(layout.BUDGET_VARIABLE, str(layout.DEFAULT_BUDGET_BYTES)),
         "SCALANA_PACKAGE": os.path.dirname(package),

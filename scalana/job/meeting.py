@@ -13,7 +13,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scalana.job.parts import UNKNOWN, Part
@@ -32,6 +32,8 @@ class Place:
     """The run folder, absolute."""
     name: str
     """What this start is called there; empty where it is the only one."""
+    token: str
+    """What all that is started here has in common, on whichever host."""
     reports: bool
     """Whether this start writes the report."""
     instead_of: str = ""
@@ -58,7 +60,7 @@ def take_place(wanted: str | None, part: Part) -> Place:
         folder = stem if attempt == 1 else f"{stem}-{attempt}"
         place = _place_in(folder, part, new=wanted is None)
         if place is not None:
-            return place if attempt == 1 or wanted is None else Place(place.folder, place.name, place.reports, stem)
+            return place if attempt == 1 or wanted is None else replace(place, instead_of=stem)
         if wanted is not None and attempt == 1 and part.is_whole and not goes_on(folder):
             break
     raise FileExistsError(stem)
@@ -75,6 +77,19 @@ def starts_in(folder: str) -> dict[str, dict[str, Any]]:
     return {name: _read(layout.start_file(folder, name)) for name in layout.start_names(folder)}
 
 
+def say_start(place: Place, info: Mapping[str, object]) -> None:
+    """Write into the run folder how a start goes; the one that reports does so for the run.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if place.name:
+        said = {**info, "host": os.uname().nodename, "reports": place.reports}
+        layout.write_json(layout.start_file(place.folder, place.name), said)
+    if place.reports or ("exit_code" in info and not os.path.exists(layout.info_file(place.folder))):
+        layout.write_info(place.folder, info)
+
+
 def _place_in(folder: str, part: Part, new: bool) -> Place | None:
     """A place in a folder; None where it is another run's."""
     if part.is_whole and new:
@@ -86,19 +101,26 @@ def _place_in(folder: str, part: Part, new: bool) -> Place | None:
         os.makedirs(folder, exist_ok=True)
     others = [name for name in os.listdir(folder) if not name.startswith(os.path.basename(layout.job_file("")))]
     path = os.path.abspath(folder)
-    said = {"job": part.job, "token": os.urandom(16).hex(), "host": socket.gethostname(), "unix_s": time.time()}
+    said: dict[str, object] = {
+        "job": part.job,
+        "token": os.urandom(16).hex(),
+        "host": socket.gethostname(),
+        "unix_s": time.time(),
+    }
     job = layout.job_file(folder)
     if not os.path.exists(job) and others:
         return None
     first = _write_new(job, said)
     if part.is_whole:
-        return Place(path, "", True) if first else None
-    if not first and _read(job, _SAID_AFTER_S).get("job") != part.job:
+        return Place(path, "", str(said["token"]), True) if first else None
+    if not first:
+        said = _read(job, _SAID_AFTER_S)
+    if said.get("job") != part.job:
         return None
     head = part.is_head()
     reports = first if head is None else head
     name = _take_name(folder, part, reports)
-    return Place(path, name, reports) if name else None
+    return Place(path, name, str(said["token"]), reports) if name else None
 
 
 def _take_name(folder: str, part: Part, reports: bool) -> str:

@@ -43,6 +43,19 @@ def report_of_run(folder: str, form: str) -> int:
     return 0
 
 
+def keep_frames(folder: str) -> int:
+    """Keep what the binaries of a run say of its native code, for an analysis elsewhere. Returns the exit code."""
+    from scalana import kept_frames
+
+    try:
+        kept_frames.keep(folder)
+    except (Exception, KeyboardInterrupt):  # a report can do without it
+        if os.environ.get("SCALANA_DEBUG"):
+            raise
+        return 1
+    return 0
+
+
 def _report(folder: str, form: str) -> None:
     from scalana import api, memory
     from scalana.progress import Progress

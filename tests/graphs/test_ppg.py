@@ -128,7 +128,7 @@ def test_missing_rank_and_killed_rank_are_said(tmp_path):
     assert ppg.run.ranks == 3 and ppg.run.missing_ranks == [1] and ppg.run.killed_ranks == [2]
     assert any("no record of rank 1 of 3" in w for w in ppg.run.warnings)
     assert any("rank 2 has no end" in w for w in ppg.run.warnings)
-    assert not ppg.timeline.instances.complete.any()
+    assert ppg.timeline.instances.complete.all()  # as far as members have records
     assert ppg.metrics["time_s"][:, 1].sum() == 0
     assert ppg.timeline.locations.rank.tolist() == [0, 2]
 

@@ -26,6 +26,8 @@ def test_c_has_the_same_names() -> None:
         "RUN_VARIABLE": layout.RUN_VARIABLE,
         "RATE_VARIABLE": layout.RATE_VARIABLE,
         "BUDGET_VARIABLE": layout.BUDGET_VARIABLE,
+        "JOB_VARIABLE": layout.JOB_VARIABLE,
+        "RUN_WORLDS": layout.WORLDS,
         "RUN_RECORDS": layout.RECORDS,
         "RUN_RECORD_END": layout.RECORD,
     }

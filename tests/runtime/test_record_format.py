@@ -22,6 +22,15 @@ from scalana.runtime.record import format as record_format
 from scalana.runtime.record.format import LANE_STREAM, SPAN_TYPES, ProcessRecord, RecordError
 from scalana.runtime.record.layout import write_info
 from scalana.runtime.record.writer import RecordWriter
+from tests.tools import both_readers
+
+
+@pytest.fixture(autouse=True, scope="module")
+def both() -> Iterator[None]:
+    """What is read here is read by numpy too, and compared."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_core, "read", both_readers.read)
+        yield
 
 
 def write_events(file: Path, count: int, per_block: int) -> None:

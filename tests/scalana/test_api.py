@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import scalana
-from scalana.api import Report, _symbols
+from scalana.api import Report
 from scalana.errors import RunDataError
+from scalana.graphs.readers.folder.moved_sources import NOT_MOVED
+from scalana.kept_frames import KeptFrames, symbols
 from tests.scalana.examples import late_rank
 
 
@@ -46,8 +49,9 @@ def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
 
 def test_programs_that_are_not_what_they_were_are_told(tmp_path: Path) -> None:
     changed: list[str] = []
+    lookup = partial(symbols, changed, KeptFrames(str(tmp_path)), NOT_MOVED)
     program = str(tmp_path / "app")
-    assert _symbols(changed, program, "ab12", [16]) == {}
-    assert _symbols(changed, "/usr/lib/libgone.so.1", "ab12", [16]) == {}  # an update of the system is no news
-    assert _symbols(changed, "[vdso]", "ab12", [16]) == {}
+    assert lookup(program, "ab12", [16]) == {}
+    assert lookup("/usr/lib/libgone.so.1", "ab12", [16]) == {}  # an update of the system is no news
+    assert lookup("[vdso]", "ab12", [16]) == {}
     assert changed == [program]

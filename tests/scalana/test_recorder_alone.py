@@ -26,7 +26,8 @@ class Block:
     @staticmethod
     def find_spec(name, path=None, target=None):
         top = name.partition(".")[0]
-        if top not in sys.stdlib_module_names and top not in ("scalana", "job", "sitecustomize"):
+        # The standard library itself asks for `org`, a package of Jython, when it imports `copy`.
+        if top not in sys.stdlib_module_names and top not in ("scalana", "sitecustomize", "org"):
             foreign.append(name)
 
 foreign = []

@@ -113,7 +113,7 @@ def test_terminals_that_cannot_show_it_get_ascii(folder: Path) -> None:
 
 
 def test_usage_errors(folder: Path) -> None:
-    for arguments in ([], [str(folder), "--format", "pdf"], [str(folder), "more"]):
+    for arguments in ([], [str(folder), "--format", "pdf"], [str(folder), "--step"]):
         assert report(*arguments).returncode == 2
 
 

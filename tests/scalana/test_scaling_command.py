@@ -42,6 +42,13 @@ def test_scaling_json_has_sizes_models_and_a_prediction(folders: list[str]) -> N
     for size in found["sizes"]:
         assert size["seconds"] == pytest.approx(size["work_s"] + size["wait_s"] + size["transfer_s"], abs=1e-5)
         assert size["efficiency"] == pytest.approx(size["ideal_s"] / size["seconds"], abs=1e-5)
+    for size, own in zip(found["efficiencies"], ROOT_MS.values(), strict=True):
+        ranks = size["ranks"]
+        share = 160 // ranks
+        work_ms = 160 + own
+        assert size["load_balance"] == pytest.approx(work_ms / ranks / (share + own), abs=0.02)
+        assert size["computation_scalability"] == pytest.approx((160 + ROOT_MS[2]) / work_ms, abs=0.02)
+        assert size["global"] == pytest.approx(size["parallel"] * size["computation_scalability"], abs=1e-5)
     top = found["findings"][0]
     assert (top["root"]["file"], top["root"]["line"]) == ("job.py", PREPARE_LINE)
     assert top["ranks"] == [0]
@@ -52,6 +59,14 @@ def test_scaling_json_has_sizes_models_and_a_prediction(folders: list[str]) -> N
     assert top["lost_s"] == pytest.approx(8 * (seconds[2] - seconds[0] / 4), rel=0.05)
     assert top["evidence"]["predicted"]["ranks"] == found["prediction"]["ranks"] == 64
     assert found["prediction"]["low"] <= found["prediction"]["seconds"] <= found["prediction"]["high"]
+
+
+def test_scaling_text_has_global_efficiency(folders: list[str]) -> None:
+    lines = command("scaling", *folders, "--scaling", "strong").stdout.splitlines()
+    head = next(number for number, line in enumerate(lines) if "global" in line.split())
+    assert lines[head].split()[:4] == ["ranks", "global", "computation", "parallel"]
+    assert [line.split()[0] for line in lines[head + 1 : head + 4]] == ["2", "4", "8"]
+    assert lines[head + 1].split()[3:5] == ["100", "%"]
 
 
 def test_scaling_text_names_the_line(folders: list[str], tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ replay.)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -19,6 +19,7 @@ from scalana.detectors.pipeline.model.lowering import Code
 from scalana.detectors.pipeline.model.sequence import CodeArray, RowArray
 from scalana.detectors.pipeline.model.simulate import Setting, Timeline
 from scalana.detectors.thresholds.shares import SLIGHT
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 ShareArray = npt.NDArray[np.float32]
@@ -45,6 +46,40 @@ class Roots:
         return self.critical_s[:-3] / total if total > 0 else np.zeros(len(self.critical_s) - 3)
 
 
+class _Replayed(NamedTuple):
+    """A replay, as compiled loops take it; operations have numbers, ``[operations]`` each unless something else is
+    said."""
+
+    first: IntArray
+    """Where the operations of a rank begin ``[ranks + 1]``."""
+    code: CodeArray
+    argument: RowArray
+    rank: RowArray
+    stage: IntArray
+    """``[actions]``"""
+    sent: IntArray
+    """By which operation a message is sent ``[messages]``."""
+    posted: IntArray
+    """By which its receive is posted; -1 for none ``[messages]``."""
+    last_there: IntArray
+    """By which the last rank came to a meeting ``[meetings]``."""
+    begin_s: FloatArray
+    end_s: FloatArray
+    lead_s: FloatArray
+    """What the host does before an operation."""
+
+
+class _Known(NamedTuple):
+    """Waits whose roots are known."""
+
+    number: RowArray
+    """Of an operation the row of its wait, -1 for none ``[operations]``."""
+    roots: ShareArray
+    """``[waits, stages + 3]``"""
+    slight: float
+    """The part of a wait below which another one is none of its causes."""
+
+
 def find_roots(timeline: Timeline, setting: Setting) -> Roots:
     """Walk every wait of a replay back to its roots."""
     operations = timeline.operations
@@ -55,22 +90,20 @@ def find_roots(timeline: Timeline, setting: Setting) -> Roots:
     for code, table in ((Code.SEND, sent), (Code.POST, posted)):
         chosen = operations.code == code
         table[operations.argument[chosen]] = index[chosen]
-    waiting, critical = _walk_all(
+    replayed = _Replayed(
         operations.first,
         operations.code,
         operations.argument,
+        np.repeat(np.arange(program.ranks, dtype=np.int32), np.diff(operations.first)),
         program.stage,
-        program.stages,
         sent,
         posted,
         _last_there(timeline),
         timeline.begin_s,
         timeline.end_s,
         setting.lead_s,
-        timeline.finish_s,
-        setting.tail_s,
-        SLIGHT,
     )
+    waiting, critical = _walk_all(replayed, program.stages, timeline.finish_s, setting.tail_s, SLIGHT)
     return Roots(waiting, critical)
 
 
@@ -84,28 +117,12 @@ def _last_there(timeline: Timeline) -> IntArray:
     return last
 
 
-@numba.njit(cache=True)
-def _walk(
-    operation: int,
-    rank: int,
-    now: float,
-    until: float,
-    first: IntArray,
-    code: CodeArray,
-    argument: RowArray,
-    stage: IntArray,
-    rank_of: RowArray,
-    sent: IntArray,
-    posted: IntArray,
-    last_there: IntArray,
-    begin_s: FloatArray,
-    end_s: FloatArray,
-    lead_s: FloatArray,
-    into: FloatArray,
-) -> None:
+@compiled
+def _walk(replayed: _Replayed, operation: int, now: float, until: float, into: FloatArray) -> None:
     """Hand the seconds from ``until`` to ``now`` out, going back from the end of an operation."""
+    first, code, argument, rank_of, stage, sent, posted, last_there, begin_s, end_s, lead_s = replayed
     columns = len(into)
-    i = operation
+    i, rank = operation, rank_of[operation]
     while now > until:
         if i < first[rank]:
             into[columns - 1] += now - until
@@ -136,30 +153,16 @@ def _walk(
         i -= 1
 
 
-@numba.njit(cache=True)
-def _spread(
-    released: int,
-    since: float,
-    seconds: float,
-    first: IntArray,
-    code: CodeArray,
-    argument: RowArray,
-    stage: IntArray,
-    rank_of: RowArray,
-    begin_s: FloatArray,
-    end_s: FloatArray,
-    lead_s: FloatArray,
-    number: RowArray,
-    roots: ShareArray,
-    into: ShareArray,
-    slight: float,
-) -> None:
+@compiled
+def _spread(replayed: _Replayed, known: _Known, released: int, since: float, seconds: float, into: ShareArray) -> None:
     """Hand out the seconds of a wait that began at ``since`` by what the rank did that released it.
 
     Going back from the operation that released it: what was computed is its stage's; the time from the begin of a wait
     to where the walk stands goes where the seconds of that wait went: what the rank did after it, it did late for
     that.
     """
+    first, code, argument, rank_of, stage, _, _, _, begin_s, end_s, lead_s = replayed
+    number, roots, slight = known
     columns = len(into)
     last = first[rank_of[released]]
     until = end_s[released]
@@ -203,42 +206,25 @@ def _spread(
         into[columns - 1 if released < last else stage[argument[released]]] += rest
 
 
-@numba.njit(cache=True)
+@compiled
 def _walk_all(
-    first: IntArray,
-    code: CodeArray,
-    argument: RowArray,
-    stage: IntArray,
-    stages: int,
-    sent: IntArray,
-    posted: IntArray,
-    last_there: IntArray,
-    begin_s: FloatArray,
-    end_s: FloatArray,
-    lead_s: FloatArray,
-    finish_s: FloatArray,
-    tail_s: FloatArray,
-    slight: float,
+    replayed: _Replayed, stages: int, finish_s: FloatArray, tail_s: FloatArray, slight: float
 ) -> tuple[FloatArray, FloatArray]:
     """Waiting of every rank by root, and the critical path."""
+    first, code, argument, rank_of, _, sent, posted, last_there, begin_s, end_s, _ = replayed
     ranks = len(first) - 1
-    rank_of = np.empty(len(code), np.int32)
-    for rank in range(ranks):
-        rank_of[first[rank] : first[rank + 1]] = rank
     waiting = np.zeros((ranks, stages + 3))
     critical = np.zeros(stages + 3)
     last = int(np.argmax(finish_s))
     final = finish_s[last]
     critical[stages + 1] += tail_s[last]
-    _walk(
-        first[last + 1] - 1, last, final - tail_s[last], 0.0, first, code, argument, stage, rank_of, sent, posted,
-        last_there, begin_s, end_s, lead_s, critical,
-    )  # fmt: skip
+    _walk(replayed, first[last + 1] - 1, final - tail_s[last], 0.0, critical)
     # Waits in the order of their ends: what a wait is rooted in is known before another one leads to it.
     waits = np.flatnonzero((code >= 3) & (end_s > begin_s))
     waits = waits[np.argsort(end_s[waits], kind="mergesort")]
     number = np.full(len(code), -1, np.int32)
     roots = np.zeros((len(waits), stages + 3), np.float32)
+    known = _Known(number, roots, slight)
     for n in range(len(waits)):
         i = waits[n]
         x = argument[i]
@@ -248,10 +234,7 @@ def _walk_all(
         length = end_s[i] - begin_s[i]
         travelled = min(length, max(end_s[i] - max(end_s[j], begin_s[i]), 0.0)) if code[i] < 5 else 0.0
         roots[n, stages] += travelled / length
-        _spread(
-            j, begin_s[i], (length - travelled) / length, first, code, argument, stage, rank_of, begin_s, end_s, lead_s,
-            number, roots, roots[n], slight,
-        )  # fmt: skip
+        _spread(replayed, known, j, begin_s[i], (length - travelled) / length, roots[n])
         number[i] = n
         waiting[rank_of[i]] += length * roots[n]
     idle_roots = np.zeros(stages + 3, np.float32)
@@ -262,9 +245,6 @@ def _walk_all(
             waiting[rank, stages + 1] += of_tail
             if idle > of_tail:
                 idle_roots[:] = 0
-                _spread(
-                    first[last + 1] - 1, finish_s[rank], 1.0, first, code, argument, stage, rank_of, begin_s, end_s,
-                    lead_s, number, roots, idle_roots, slight,
-                )  # fmt: skip
+                _spread(replayed, known, first[last + 1] - 1, finish_s[rank], 1.0, idle_roots)
                 waiting[rank] += (idle - of_tail) * idle_roots
     return waiting, critical

@@ -35,15 +35,15 @@ class ActionRows:
     begin_s: FloatArray
     """When computing began, after the wait for input."""
     end_s: FloatArray
-    wait_begin_s: FloatArray
-    """When the rank began to wait for the input; NaN where no wait was seen."""
-    wait_end_s: FloatArray
-    """NaN where no wait was seen."""
-    joined: BoolArray
-    """Whether the next action of the rank belongs to this one."""
-    send_wait_s: FloatArray
+    wait_begin_s: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """When the rank began to wait for the input; NaN where no wait was seen, empty for nowhere."""
+    wait_end_s: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """NaN where no wait was seen, empty for nowhere."""
+    joined: BoolArray = field(default_factory=lambda: np.zeros(0, bool))
+    """Whether the next action of the rank belongs to this one; empty for nowhere."""
+    send_wait_s: FloatArray = field(default_factory=lambda: np.zeros(0))
     """Seconds between the end of the action before and the begin of this one in which the rank waited for its own
-    messages to be taken; 0 where it did not or it is part of the wait for input."""
+    messages to be taken; 0 where it did not or it is part of the wait for input, empty for nowhere."""
     sent_s: FloatArray = field(default_factory=lambda: np.zeros(0))
     """When what the action made was handed over to be sent, NaN where that was not seen; empty for nowhere."""
     data_s: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -60,27 +60,20 @@ class ActionRows:
     what else is no wait and nothing of the above is nobody's. Infinite where all can be, empty for everywhere."""
 
     def __post_init__(self) -> None:
-        absent = {"sent_s": np.nan, "data_s": 0.0, "gradients_s": 0.0, "returned": 0, "host_most_s": np.inf}
+        absent = {
+            "wait_begin_s": np.nan,
+            "wait_end_s": np.nan,
+            "joined": False,
+            "send_wait_s": 0.0,
+            "sent_s": np.nan,
+            "data_s": 0.0,
+            "gradients_s": 0.0,
+            "returned": 0,
+            "host_most_s": np.inf,
+        }
         for name, missing in absent.items():
             if len(getattr(self, name)) != len(self.step):
                 object.__setattr__(self, name, np.full(len(self.step), missing))
-
-    @classmethod
-    def of(
-        cls,
-        step: IntArray,
-        rank: IntArray,
-        kind: IntArray,
-        stage: IntArray,
-        microbatch: IntArray,
-        begin_s: FloatArray,
-        end_s: FloatArray,
-    ) -> ActionRows:
-        """Rows of which only this is known."""
-        unknown, nothing = np.full(len(step), np.nan), np.zeros(len(step))
-        return cls(
-            step, rank, kind, stage, microbatch, begin_s, end_s, unknown, unknown, np.zeros(len(step), bool), nothing
-        )
 
     def take(self, chosen: IntArray | BoolArray) -> ActionRows:
         """Some of the rows."""

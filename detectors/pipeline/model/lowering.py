@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Kind, Program
 from scalana.detectors.pipeline.model.engines import ENGINES, Engine
 from scalana.detectors.pipeline.model.overlapped import each_message, emit_overlapped
 from scalana.detectors.pipeline.model.sequence import CodeArray, Lowered, RowArray, Sequence, find_sequence
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import BoolArray, IntArray
 
 
@@ -100,25 +101,16 @@ def lower(
     incoming[receiver] = np.arange(len(receiver))
     outgoing[sender] = np.arange(len(sender))
     meet = np.full(program.size, -1, np.int64) if meet is None else meet
-    posts = _early_posts(program, incoming, outgoing) if engine.early and engine.rendezvous else (_NONE, _NONE)
+    posts = _early_posts(program, incoming, outgoing) if engine.early and engine.rendezvous else _NOWHERE
     if engine.ahead:
         units = _units(program)
         first, code, argument, enter = emit_overlapped(program.first, program.kind, *units, incoming, outgoing, meet)
     elif engine.batched:
         first, code, argument, enter = _emit_batched(program.first, *_units(program), incoming, outgoing, meet)
     else:
-        first, code, argument, enter = _emit(
-            program.first,
-            program.kind,
-            program.joined,
-            incoming,
-            outgoing,
-            int(engine.send_wait),
-            engine.rendezvous,
-            _held_back(program) if engine.gradient_first else np.zeros(program.size, bool),
-            *posts,
-            meet,
-        )
+        held = _held_back(program) if engine.gradient_first else np.zeros(program.size, bool)
+        actions = _Actions(program.first, program.kind, program.joined, incoming, outgoing, held, meet)
+        first, code, argument, enter = _emit(actions, posts, int(engine.send_wait), engine.rendezvous)
     operations = np.arange(len(code))
     run = np.full(program.size, -1, np.int64)
     receive = np.full(program.size, -1, np.int64)
@@ -151,7 +143,30 @@ def lower(
     )
 
 
-_NONE = np.zeros(0, np.int64)
+class _Posts(NamedTuple):
+    """Receives that are posted early."""
+
+    first: IntArray
+    """Where those before an action begin ``[actions + 1]``; empty where they are posted just before use."""
+    message: IntArray
+    """``[posts]``"""
+
+
+_NOWHERE = _Posts(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+class _Actions(NamedTuple):
+    """Actions, as compiled loops take them, ``[actions]`` each but for the first."""
+
+    first: IntArray
+    """Where those of a rank begin ``[ranks + 1]``."""
+    kind: IntArray
+    joined: BoolArray
+    incoming: IntArray
+    outgoing: IntArray
+    held_back: BoolArray
+    """Whether the message is sent only when the input of the next action is there."""
+    meet: IntArray
 
 
 def _held_back(program: Program) -> BoolArray:
@@ -186,7 +201,7 @@ def _units(program: Program) -> tuple[BoolArray, BoolArray]:
     return paired, under_way == 0
 
 
-@numba.njit(cache=True)
+@compiled
 def _emit_batched(
     first: IntArray,
     paired: BoolArray,
@@ -243,25 +258,13 @@ def _messages(program: Program) -> tuple[IntArray, IntArray]:
     return sender[sender >= 0], receiver[sender >= 0]
 
 
-@numba.njit(cache=True)
+@compiled
 def _emit(
-    first: IntArray,
-    kind: IntArray,
-    joined: BoolArray,
-    incoming: IntArray,
-    outgoing: IntArray,
-    send_wait: int,
-    rendezvous: bool,
-    held_back: BoolArray,
-    post_first: IntArray,
-    post_message: IntArray,
-    meet: IntArray,
+    actions: _Actions, posts: _Posts, send_wait: int, rendezvous: bool
 ) -> tuple[IntArray, CodeArray, RowArray, IntArray]:
-    """Operations of all ranks: first, code, argument, and the first operation of each action.
-
-    ``held_back`` are actions whose message is sent when the input of the next one is there; ``post_first`` is empty
-    where receives are posted just before use.
-    """
+    """Operations of all ranks: first, code, argument, and the first operation of each action."""
+    first, kind, joined, incoming, outgoing, held_back, meet = actions
+    post_first, post_message = posts
     size = len(kind)
     code = np.empty(9 * size + 8, np.int8)
     argument = np.empty(9 * size + 8, np.int32)
@@ -333,7 +336,7 @@ def _emit(
     return firsts, code[:n].copy(), argument[:n].copy(), enter
 
 
-def _early_posts(program: Program, incoming: IntArray, outgoing: IntArray) -> tuple[IntArray, IntArray]:
+def _early_posts(program: Program, incoming: IntArray, outgoing: IntArray) -> _Posts:
     """Which receives are posted before an action, as torch lowers an order: first ``[actions + 1]`` and messages.
 
     torch goes round the ranks; where the next action of a rank can be placed, its sends are, and the receives of these
@@ -351,10 +354,10 @@ def _early_posts(program: Program, incoming: IntArray, outgoing: IntArray) -> tu
     order = np.lexsort((before[1], before[0]))  # by action, and in the order of placing
     order = order[before[0][order] >= 0]
     counts = np.bincount(before[0][order], minlength=program.size)
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), order.astype(np.int64)
+    return _Posts(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), order.astype(np.int64))
 
 
-@numba.njit(cache=True)
+@compiled
 def _place(
     first: IntArray,
     joined: BoolArray,

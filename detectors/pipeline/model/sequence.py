@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import IntArray
 
 CodeArray = npt.NDArray[np.int8]
@@ -72,7 +72,7 @@ class Lowered(NamedTuple):
 
 def find_sequence(lowered: Lowered) -> Sequence:
     """The sequence of some operations."""
-    stretch, codes, started, stopped = _find(*lowered)
+    stretch, codes, started, stopped = _find(lowered)
     link, queue = lowered.link, lowered.queue
     until, operation, there, what, action, message, place = _arrange(stretch, codes, lowered.argument, len(link))
     return Sequence(
@@ -90,7 +90,7 @@ def find_sequence(lowered: Lowered) -> Sequence:
     )
 
 
-@numba.njit(cache=True)
+@compiled
 def _arrange(
     stretch: RowArray, codes: CodeArray, argument: RowArray, messages: int
 ) -> tuple[RowArray, RowArray, CodeArray, RowArray, RowArray, RowArray, RowArray]:
@@ -131,19 +131,11 @@ def _arrange(
     return until, operation, there, what, action[:actions].copy(), message[:met].copy(), place
 
 
-@numba.njit(cache=True)
-def _find(
-    first: IntArray,
-    code: CodeArray,
-    argument: RowArray,
-    link: RowArray,
-    queue: RowArray,
-    queue_first: IntArray,
-    rendezvous: bool,
-    meetings: int,
-) -> tuple[RowArray, CodeArray, IntArray, IntArray]:
+@compiled
+def _find(lowered: Lowered) -> tuple[RowArray, CodeArray, IntArray, IntArray]:
     """Stretches (rank, first operation, the one after the last; a first one below zero is ``~`` the meeting that the
     rank leaves), codes of operations, and ``started`` and ``stopped`` of a :class:`Sequence`."""
+    first, code, argument, link, queue, queue_first, rendezvous, meetings = lowered
     ranks = len(first) - 1
     messages = len(link)
     codes = code.copy()
@@ -159,7 +151,7 @@ def _find(
     waiting = np.full(2 * messages, -1, np.int32)
     lacking = np.full(meetings, ranks)
     leaves = np.zeros(ranks, np.bool_)
-    ready = np.arange(ranks)
+    ready = np.arange(ranks + 1)  # what is written behind the last one does not count
     count = ranks
     while count:
         count -= 1
@@ -179,10 +171,9 @@ def _find(
             if what == 5:
                 lacking[x] -= 1
                 if not lacking[x]:
-                    for other in range(ranks):
-                        leaves[other] = True
-                        ready[count] = other
-                        count += 1
+                    leaves[:] = True
+                    ready[count : count + ranks] = np.arange(ranks)
+                    count += ranks
                 stopped = i
                 i += 1
                 break
@@ -197,11 +188,10 @@ def _find(
                 while h < queue_first[line + 1] and sent[queue[h]] and posted[queue[h]]:
                     m = queue[h]
                     travels[m] = True
-                    for side in range(2):
-                        other = waiting[2 * m + side]
-                        if other >= 0:
-                            ready[count] = other
-                            count += 1
+                    ready[count] = waiting[2 * m]
+                    count += waiting[2 * m] >= 0
+                    ready[count] = waiting[2 * m + 1]
+                    count += waiting[2 * m + 1] >= 0
                     h += 1
                 # The first of them is this one: nothing else has changed.
                 if h == head[line] + 1:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numba
 import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Program
 from scalana.detectors.pipeline.model.engines import Engine
 from scalana.detectors.pipeline.model.lowering import Code, Operations, lower
-from scalana.detectors.pipeline.model.sequence import CodeArray, RowArray
+from scalana.detectors.pipeline.model.sequence import LEAVE, CodeArray, RowArray
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
@@ -199,7 +199,7 @@ def _deadlock(operations: Operations, at: IntArray) -> str:
     return "the order cannot run (deadlock); waiting: " + "; ".join(said)
 
 
-@numba.njit(cache=True)
+@compiled
 def _replay(
     rank_of: RowArray,
     until: RowArray,
@@ -231,49 +231,50 @@ def _replay(
     head = queue_first[:-1].copy()
     met = np.full(meetings, -1.0)
     ends = len(end_s) > 0
-    several, run, i = 0, 0, 0
-    for row in range(len(until)):
-        rank = rank_of[row]
-        now = clock[rank]
-        while i < until[row]:
-            what, x = code[i], argument[i]
-            if what == 5:
-                met[x] = max(met[x], now)
-            elif what == 9:
-                now = met[x]
-            else:
-                if leads:
-                    now += lead_s[operation[i]]
-                if what == 0:
-                    now += duration_s[action[run]]
-                    run += 1
-                elif what == 3:
-                    now = max(now, message[x, 1])
-                elif what == 4:
-                    now = max(now, message[x, 0])
-                elif what < 3:
-                    message[x, 0] = now
-                else:
-                    message[x, 0] = max(now, message[x, 0]) if rendezvous else now
-                    line = link[x]
-                    count = 1
-                    if what == 7:
-                        count = started[several]
-                        several += 1
-                    elif what == 8:
-                        count = 0
-                    # Messages of a link travel one after the other, in the order of their sending.
-                    for h in range(head[line], head[line] + count):
-                        m = queue[h]
-                        start = max(message[m, 0], link_free[line])
-                        message[m, 1] = start + latency_s[message_of[m]]
-                        if len(occupied_s):
-                            start += occupied_s[message_of[m]]
-                        link_free[line] = start
-                        message[m, 0] = start
-                    head[line] += count
-            if ends:
-                end_s[operation[i]] = now  # of a meeting, the leaving comes last
-            i += 1
-        clock[rank] = now
+    several, run, row, rank = 0, 0, -1, 0
+    now, stretch_ends = clock[0], 0
+    for i in range(len(code)):
+        if i == stretch_ends:
+            clock[rank] = now
+            row += 1
+            rank, stretch_ends = rank_of[row], until[row]
+            now = clock[rank]
+        what, x = code[i], argument[i]
+        if leads and what != 5 and what != LEAVE:
+            now += lead_s[operation[i]]
+        if what == 0:
+            now += duration_s[action[run]]
+            run += 1
+        elif what == 3:
+            now = max(now, message[x, 1])
+        elif what == 4:
+            now = max(now, message[x, 0])
+        elif what == 5:
+            met[x] = max(met[x], now)
+        elif what == LEAVE:
+            now = met[x]
+        elif what < 3:
+            message[x, 0] = now
+        else:
+            message[x, 0] = max(now, message[x, 0]) if rendezvous else now
+            line = link[x]
+            count = 1
+            if what == 7:
+                count = started[several]
+                several += 1
+            elif what == 8:
+                count = 0
+            # Messages of a link travel one after the other, in the order of their sending.
+            for h in range(head[line], head[line] + count):
+                m = queue[h]
+                start = max(message[m, 0], link_free[line])
+                message[m, 1] = start + latency_s[message_of[m]]
+                if len(occupied_s):
+                    start += occupied_s[message_of[m]]
+                link_free[line] = start
+                message[m, 0] = start
+            head[line] += count
+        if ends:
+            end_s[operation[i]] = now  # of a meeting, the leaving comes last
+    clock[rank] = now
     return clock

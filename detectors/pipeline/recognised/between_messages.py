@@ -150,7 +150,7 @@ def read_events(
     chunk = rows[:, 9].astype(np.int64)
     stage = chunk * places + place if stages is None else stages[place, chunk]
     of_step = step[number]
-    actions = ActionRows.of(
+    actions = ActionRows(
         of_step, place, rows[:, 0].astype(np.int64), stage, number - begins[of_step], rows[:, 2], rows[:, 3]
     )
     actions = replace(

@@ -16,6 +16,7 @@ from scalana.detectors.runs.scaling.causes import finding_of
 from scalana.detectors.runs.scaling.ideal import Ideal, find_ideal
 from scalana.detectors.runs.scaling.loss import Noise, PlaceLoss, place_losses
 from scalana.detectors.runs.scaling.models import Prediction, fit
+from scalana.detectors.runs.scaling.size_efficiency import SizeEfficiency, size_efficiencies
 from scalana.detectors.thresholds.certainty import CERTAIN
 from scalana.detectors.thresholds.counts import SHOWS_THE_USUAL
 from scalana.detectors.thresholds.differences import DEAD_BAND, NOISE_ON_SHARED_CORES
@@ -86,6 +87,8 @@ class Scaling:
     reference: Analysis
     """The run of the largest size to whose structure the findings belong."""
     places: list[PlaceLoss] = field(default_factory=list)
+    efficiencies: tuple[SizeEfficiency, ...] = ()
+    """Of every size of which they are known."""
     warnings: list[str] = field(default_factory=list)
 
 
@@ -123,7 +126,16 @@ def detect(
         best = float(ideal.seconds(sizes[0].ideal_s, sizes[0].ranks, wanted).reshape(-1)[0])
         prediction = JobPrediction(wanted, expected.seconds, expected.low, expected.high, best)
     return Scaling(
-        table, ideal, noise, sizes, findings, prediction, analysis, places, _warnings(table, ideal, noise, sizes, at)
+        table,
+        ideal,
+        noise,
+        sizes,
+        findings,
+        prediction,
+        analysis,
+        places,
+        size_efficiencies(table.runs, ideal, noise.count(len(table.runs))),
+        _warnings(table, ideal, noise, sizes, at),
     )
 
 

@@ -110,7 +110,7 @@ def place_losses(table: CostTable, ideal: Ideal, timeline: Timeline) -> tuple[li
     )
     groups = group_rows(table, loss, timeline, psg, by_caller=True)
     total = per_rank[~table.setup].sum(axis=0)
-    places = [_place(table, code_location, rows, total) for code_location, rows in groups.items()]
+    places = [_place(table, code_location, rows, total) for code_location, rows in _of_lines(groups, loss, psg).items()]
     asked = [(place.seconds, place.error_s) for place in places if place.matters]
     noise = noise_of(table, find_disturbed(table.ranks, asked, NOISE_OF_A_RUN, ASSUMED_WEIGHT))
     for place in places:
@@ -205,6 +205,20 @@ def group_rows(
     return result
 
 
+def _of_lines(groups: dict[CodeLocation, list[int]], loss: FloatArray, psg: PSG) -> dict[CodeLocation, list[int]]:
+    """Rows by place, the work and the communication of one line together where both lose: it is named once, for what
+    loses more."""
+    lost = {code_location: float(loss[rows].sum()) for code_location, rows in groups.items()}
+    result: dict[CodeLocation, list[int]] = {}
+    main: dict[object, CodeLocation] = {}
+    for code_location in sorted(groups, key=lambda code_location: -lost[code_location]):
+        line = _key(code_location, psg)[1:3], _caller(code_location, psg)
+        first = main.setdefault(line, code_location) if lost[code_location] > 0.0 else code_location
+        together = {first.kind, code_location.kind} == {TargetKind.OWN, TargetKind.TRANSFER}
+        result.setdefault(first if together else code_location, []).extend(groups[code_location])
+    return result
+
+
 def _container(code_location: CodeLocation, code_locations: Collection[CodeLocation], psg: PSG) -> CodeLocation | None:
     """The loop or function among ``code_locations`` that a line lies in, the innermost if there are several."""
     if code_location.kind is not TargetKind.OWN or code_location.line < 0:
@@ -256,7 +270,7 @@ def _join_contexts(
     return dict(joined)
 
 
-def _key(code_location: CodeLocation, psg: PSG) -> object:
+def _key(code_location: CodeLocation, psg: PSG) -> tuple[object, ...]:
     place = psg[code_location.vertex].place
     return (
         code_location.kind,

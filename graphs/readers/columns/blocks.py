@@ -21,7 +21,7 @@ from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.columns.call_tree import CallTree
 from scalana.graphs.readers.columns.gather import Collected, collect
 from scalana.graphs.readers.columns.span_reading import Moved, merged
-from scalana.graphs.readers.folder.awaits import place_rests
+from scalana.graphs.readers.folder.decoding import read_record
 from scalana.graphs.readers.folder.native_frames import Frames, Module, native_offsets, with_sources
 from scalana.graphs.readers.folder.record_columns import SpanTotals, Totals, UnwrittenTime
 from scalana.graphs.readers.folder.records import Events, Samples, Threads
@@ -112,7 +112,7 @@ def read_block(files: Sequence[str]) -> Held:
         if not Path(file).exists():
             raise FileNotFoundError(file)
         try:
-            records.append(place_rests(ProcessRecord.read(file, shared)))
+            records.append(read_record(file, shared))
         except RecordError as error:
             troubles.append(str(error))
     return Held(records, troubles)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from scalana.graphs.readers.folder.moved_sources import Moved
 from scalana.graphs.readers.folder.operators import OperatorCounts, read_operators
 from scalana.graphs.structure.psg import Place
 from scalana.runtime.record import layout
@@ -153,8 +154,8 @@ def read_models(folder: RunFolder, ranks: Mapping[int, str | os.PathLike[str]]) 
             with open(layout.models_file(file), encoding="utf-8") as stream:
                 told = json.load(stream)
             for model in told["models"]:
-                found.forwards.update(_forwards(model))
-            frames = [(str(file), int(line), str(name)) for file, line, name in told["frames"]]
+                found.forwards.update(_forwards(model, folder.moved))
+            frames = [(folder.moved.path(str(file)), int(line), str(name)) for file, line, name in told["frames"]]
             known.update(dict.fromkeys(_graph(graph["nodes"], frames) for graph in told["graphs"]))
             found.wrappers.update(_wrappers(told, frames, found.wrappers))
         except (OSError, ValueError, KeyError, TypeError, IndexError):
@@ -163,11 +164,11 @@ def read_models(folder: RunFolder, ranks: Mapping[int, str | os.PathLike[str]]) 
     return found
 
 
-def _forwards(model: Mapping[str, Any]) -> Iterable[tuple[tuple[str, str, str], Place]]:
+def _forwards(model: Mapping[str, Any], moved: Moved) -> Iterable[tuple[tuple[str, str, str], Place]]:
     for row in model["modules"]:
         key = str(model["root"]), str(row["name"]), str(row["class"]).rpartition(".")[2]
-        first = int(row.get("line", 0))
-        yield key, Place(str(row.get("file", "")), first, int(row.get("end_line", first)), -1, str(row["class"]))
+        file, first = moved.path(str(row.get("file", ""))), int(row.get("line", 0))
+        yield key, Place(file, first, int(row.get("end_line", first)), -1, str(row["class"]))
 
 
 def _graph(nodes: Iterable[Mapping[str, Any]], frames: list[Frame]) -> tuple[Node, ...]:

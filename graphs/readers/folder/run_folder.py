@@ -6,11 +6,13 @@ import gc
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scalana.graphs.readers.folder.awaits import place_rests
+from scalana.graphs.readers.folder.decoding import read_record
+from scalana.graphs.readers.folder.moved_sources import NOT_MOVED, Moved
+from scalana.graphs.readers.folder.one_job import require_one_job
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord, RecordError, Shared
 
@@ -26,28 +28,55 @@ class RunFolder:
 
     Args:
         path: the folder.
+        more: other folders, with the rest of its job.
         launch: which launch to analyse, from 1 on, where the job started its ranks several times; None for the longest.
+        source: a folder that holds what the folder held in which the job ran, if its sources are elsewhere by now.
+        moved: other folders of the run, and where they are now.
 
     Raises:
-        RecordError: there is no such folder.
+        RecordError: there is no such folder, or one is of another job.
     """
 
-    def __init__(self, path: str | os.PathLike[str], launch: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        launch: int | None = None,
+        source: str | None = None,
+        moved: Mapping[str, str] | None = None,
+        more: Sequence[str | os.PathLike[str]] = (),
+    ) -> None:
         self.path = Path(path)
+        self.paths = [self.path, *map(Path, more)]
         self.launch = launch
-        if not self.path.is_dir():
-            raise RecordError(f"{self.path}: no such run folder")
+        self.moved = NOT_MOVED
+        for folder in self.paths:
+            if not folder.is_dir():
+                raise RecordError(f"{folder}: no such run folder")
+        if more:
+            require_one_job(self.paths)
         self.troubles: list[str] = []
         """Files that could not be used, with the reason, after :meth:`processes`."""
+        folders = dict(moved or {})
+        if source is not None:
+            folders[self._ran_in()] = source
+        if folders:
+            self.moved = Moved(tuple((old, os.path.abspath(new)) for old, new in folders.items()))
+
+    def _ran_in(self) -> str:
+        cwd = self.info.get("cwd")
+        if not isinstance(cwd, str) or not cwd:
+            raise RecordError(f"{self.path}: does not say in which folder the job ran: name it (OLD=NEW)")
+        return cwd
 
     @property
     def info(self) -> dict[str, Any]:
-        """Contents of ``run.json``; empty where it is missing.
+        """Contents of ``run.json``, of the first folder that has one; empty where it is missing.
 
         Raises:
             RecordError: it is there, but is not a JSON object.
         """
-        file = Path(layout.info_file(self.path))
+        infos = [Path(layout.info_file(folder)) for folder in self.paths]
+        file = next((file for file in infos if file.exists()), infos[0])
         try:
             info = json.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -58,15 +87,17 @@ class RunFolder:
             raise RecordError(f"{file}: not a JSON object: {error}") from error
         if not isinstance(info, dict):
             raise RecordError(f"{file}: not a JSON object")
+        if isinstance(info.get("cwd"), str):
+            info["cwd"] = self.moved.path(info["cwd"])
         return info
 
     def record_files(self) -> list[Path]:
         """Record files, by name."""
-        return [Path(file) for file in layout.record_files(self.path)]
+        return [Path(file) for folder in self.paths for file in layout.record_files(folder)]
 
     def notes(self) -> list[str]:
         """What processes left behind that could not open a record, each note once."""
-        return layout.notes(self.path)
+        return list(dict.fromkeys(note for folder in self.paths for note in layout.notes(folder)))
 
     def processes(self, put_away: PutAway | None = None) -> list[ProcessRecord]:
         """Reads all records, ranks first and in order; what ``put_away`` makes of them as soon as they are read.
@@ -103,7 +134,7 @@ class RunFolder:
             try:
                 for file in files[number * _AT_ONCE : (number + 1) * _AT_ONCE]:
                     try:
-                        records.append(place_rests(ProcessRecord.read(file, shared)))
+                        records.append(read_record(file, shared, self.moved))
                     except RecordError as error:
                         troubles.append(str(error))
             finally:
@@ -123,4 +154,4 @@ def _with_numbers(name: str) -> list[tuple[int, str]]:
 
 def in_order(records: Iterable[ProcessRecord]) -> list[ProcessRecord]:
     """Records of ranks first, by rank, and then by the name of their file."""
-    return sorted(records, key=lambda record: (record.rank < 0, record.rank, record.file.name))
+    return sorted(records, key=lambda record: (record.rank < 0, record.rank, record.file.name, os.fspath(record.file)))

@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord, RecordError
 
 _TOLD = 4
@@ -78,7 +79,7 @@ def without_wrappers(records: Sequence[ProcessRecord]) -> tuple[list[ProcessReco
 def launches_of(records: Sequence[ProcessRecord]) -> list[Launch]:
     """Sort processes with a rank into launches, in the order in which these began."""
     # Real time orders records of different boots or hosts, the monotonic clock those of one.
-    ordered = sorted(records, key=lambda r: (r.number("unix_ns", 0), r.number("start_ns", 0), r.file.name))
+    ordered = sorted(records, key=lambda r: (r.number("unix_ns", 0), r.number("start_ns", 0), record_name(r)))
     apart = _told_apart(ordered)
     if len({record.rank for record in ordered}) == len(ordered) and len(set(apart)) < 2:
         whole = Launch()
@@ -87,15 +88,19 @@ def launches_of(records: Sequence[ProcessRecord]) -> list[Launch]:
         return [whole] if ordered else []
     launches: list[Launch] = []
     of_parent: dict[tuple[str, ...], Launch] = {}
+    of_world: dict[tuple[str, ...], Launch] = {}
     for record, group in zip(ordered, apart, strict=True):
         parent = (*parent_of(record), *group)
-        launch = of_parent.get(parent)
-        if launch is None or not _goes_on(launch, record):
-            launch = _that_runs_beside(record, group, launches)
+        met = (world_id(record), *group)
+        launch = of_world.get(met) if met[0] else None
+        if launch is None:
+            launch = of_parent.get(parent)
+            if launch is None or not _goes_on(launch, record):
+                launch = _that_runs_beside(record, group, launches)
         if launch is None:
             launch = Launch(group=group)
             launches.append(launch)
-        of_parent[parent] = launch
+        of_parent[parent] = of_world[met] = launch
         launch.add(record)
     return launches
 
@@ -167,14 +172,41 @@ def _that_runs_beside(record: ProcessRecord, group: tuple[str, str], launches: S
     return None
 
 
+def record_name(record: ProcessRecord) -> str:
+    """What tells a record from all others; folders that are put together may have some of one name."""
+    return layout.stem_of(os.fspath(record.file))
+
+
+def parent_record(record: ProcessRecord) -> str:
+    """The :func:`record_name` of the process that one descends from; empty where it says none."""
+    quoted = record.meta.get("parent_record", "").replace("\\", "/").rpartition("/")[2]
+    return layout.stem_of(os.path.join(os.path.dirname(os.fspath(record.file)), quoted)) if quoted else ""
+
+
 def parent_of(record: ProcessRecord) -> tuple[str, str]:
     """Host and process that started a process, "" where unknown."""
-    return record.meta.get("host", ""), record.meta.get("ppid", "")
+    return host_of(record), record.meta.get("ppid", "")
+
+
+def host_of(record: ProcessRecord) -> str:
+    """What tells the host of a process from others, which may have the same name."""
+    return f"{record.meta.get('host', '')} {record.meta.get('boot_id', '')}"
+
+
+def world_id(record: ProcessRecord) -> str:
+    """The identity of the process group that a rank joined, which ranks of other groups do not have; "" for none."""
+    return record.meta.get("world_id", "")
+
+
+def duration_ns(record: ProcessRecord) -> int:
+    """How long a process was recorded."""
+    start_ns, end_ns = _span_ns(record)
+    return end_ns - start_ns
 
 
 def process_of(record: ProcessRecord) -> tuple[str, str | None]:
     """A process as :func:`parent_of` names the parent of others."""
-    return record.meta.get("host", ""), record.meta.get("pid")
+    return host_of(record), record.meta.get("pid")
 
 
 def program_of(record: ProcessRecord) -> list[str]:

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from scalana.graphs.readers.processes.askers import let_askers_take_part
+from scalana.graphs.readers.processes.attempts import attempts_of, described, longest
 from scalana.graphs.readers.processes.launches import (
-    Launch,
     communicates,
     launch_to_analyse,
     launches_of,
     parent_of,
+    parent_record,
     process_of,
+    record_name,
     told,
     without_wrappers,
 )
@@ -28,7 +30,6 @@ from scalana.graphs.readers.processes.worlds import (
     together,
     worlds_of,
 )
-from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord
 
 _FORKED_NS = 1_000_000_000
@@ -97,11 +98,22 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     side_by_side = together(launches_of(by_kind.with_rank))
     launches = [merged(some) for some in side_by_side]
     number = launch_to_analyse(launches, wanted)
+    chosen = side_by_side[number] if launches else []
+    left = [record for launch in launches if launch is not launches[number] for record in launch.records]
+    for launch in chosen:
+        attempts = attempts_of(launch.records)
+        best = longest(attempts)
+        if len(attempts) > 1:
+            warnings += described(attempts, best)
+            left += [record for attempt in attempts if attempt is not attempts[best] for record in attempt.records]
+            launch.records = list(attempts[best].records)
+    if left:
+        kept = [record for launch in chosen for record in launch.records]
+        launchers, others = _without_helpers_of(left, kept, launchers, others)
     if len(launches) > 1:
         warnings.append(told(launches, number, wanted is not None))
-        launchers, others = _without_other_launches(launches, number, launchers, others)
         members = [record for record in members if launches[number].beside(record)]
-    worlds = worlds_of(side_by_side[number] if launches else [], members, order_made(records) if members else {})
+    worlds = worlds_of(chosen, members, order_made(records) if members else {})
     worlds_given = bool(worlds)
     if not worlds:
         main = _main_process(others) or _main_process(launchers)
@@ -132,7 +144,10 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     missing = [rank for rank in range(world_size) if rank not in present]
     if missing:
         said = names.listed(missing)
-        warnings.append(f"no record of {said} of {world_size}; waiting for them cannot be explained")
+        warnings.append(
+            f"no record of {said} of {world_size}: what they do is unknown; waits count up to the last recorded "
+            "arrival (lower bounds), and savings are upper bounds"
+        )
     commands = [record.meta.get("argv", record.file.name) for record in launchers]
     return RankRecords(ranks, world_size, missing, commands, warnings, len(launches) > 1, worlds, names)
 
@@ -202,44 +217,46 @@ def _restarts(worlds: list[World], names: ProcessNames) -> list[str]:
     ]
 
 
-def _without_other_launches(
-    launches: list[Launch], number: int, launchers: list[ProcessRecord], others: list[ProcessRecord]
+def _without_helpers_of(
+    left: list[ProcessRecord],
+    analysed: list[ProcessRecord],
+    launchers: list[ProcessRecord],
+    others: list[ProcessRecord],
 ) -> tuple[list[ProcessRecord], list[ProcessRecord]]:
-    """Launchers and further processes, but for those that belong to another launch than the one of a number."""
-    left = [record for n, launch in enumerate(launches) if n != number for record in launch.records]
-    stems = {_stem(record.file.name) for record in left}
+    """Launchers and further processes, but for those that belong to ranks that are left out, not to ``analysed``."""
+    stems = {record_name(record) for record in left}
     kept, rest = others, -1
     while len(kept) != rest:  # processes that these started, and those that these started
         rest = len(kept)
-        stems |= {_stem(record.file.name) for record in kept if _stem(record.meta.get("parent_record", "")) in stems}
-        kept = [record for record in kept if _stem(record.file.name) not in stems]
-    parents = {parent_of(record) for record in left} - {parent_of(record) for record in launches[number].records}
+        stems |= {record_name(record) for record in kept if parent_record(record) in stems}
+        kept = [record for record in kept if record_name(record) not in stems]
+    parents = {parent_of(record) for record in left} - {parent_of(record) for record in analysed}
     launchers, kept = ([record for record in some if process_of(record) not in parents] for some in (launchers, kept))
     return launchers, kept
 
 
 def _main_process(records: list[ProcessRecord]) -> ProcessRecord | None:
     """The process that the others come from: the first that is nobody's child."""
-    names = {record.file.name for record in records}
-    roots = [record for record in records if record.meta.get("parent_record") not in names] or records
-    return min(roots, key=lambda r: (start_ns(r), r.file.name), default=None)
+    names = {record_name(record) for record in records}
+    roots = [record for record in records if parent_record(record) not in names] or records
+    return min(roots, key=lambda r: (start_ns(r), record_name(r)), default=None)
 
 
 def _adopt(ranks: list[RankRecord], others: list[ProcessRecord], warnings: list[str], alone: bool = False) -> None:
     """Give every other process to the rank from which it descends, by its record's name or by the process that started
     it; where one process is the job (``alone``), all the rest to that."""
-    home = {rank.record.file.stem: rank for rank in ranks}
+    home = {record_name(rank.record): rank for rank in ranks}
     by_process = {process_of(rank.record): rank for rank in ranks}
     waiting = list(others)
     while waiting:
         rest: list[ProcessRecord] = []
         for record in waiting:
-            rank = home.get(_stem(record.meta.get("parent_record", ""))) or by_process.get(parent_of(record))
+            rank = home.get(parent_record(record)) or by_process.get(parent_of(record))
             if rank is None:
                 rest.append(record)
             else:
                 rank.children.append(record)
-                home[record.file.stem] = by_process[process_of(record)] = rank
+                home[record_name(record)] = by_process[process_of(record)] = rank
         if len(rest) == len(waiting):
             break
         waiting = rest
@@ -248,12 +265,6 @@ def _adopt(ranks: list[RankRecord], others: list[ProcessRecord], warnings: list[
     elif waiting:
         several = len(waiting) > 1
         warnings.append(f"{len(waiting)} recorded process{'es belong' if several else ' belongs'} to no rank; left out")
-
-
-def _stem(name: str) -> str:
-    """A record's name as children quote it: no folder, no suffix."""
-    name = name.replace("\\", "/").rsplit("/", 1)[-1]
-    return layout.stem_of(name)
 
 
 def _integer(text: str | None) -> int | None:

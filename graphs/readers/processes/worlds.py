@@ -11,7 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from scalana.graphs.readers.processes.launches import Launch, communicates, program_of
+from scalana.graphs.readers.processes.launches import (
+    Launch,
+    communicates,
+    parent_of,
+    parent_record,
+    process_of,
+    program_of,
+    record_name,
+)
 from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.runtime.record.format import ProcessRecord
 
@@ -94,7 +102,7 @@ def worlds_of(
 
     Those without a number follow each other as they were made (:func:`order_made`), or else as they began.
     """
-    parents = {record.file.name for launch in launches for record in launch.records}
+    parents = {record_name(record) for launch in launches for record in launch.records}
     several = len(launches) > 1 or any(_parent_in(parents, record) == "" for record in members)
     ranked = [(_role_of_launch(launch, several), launch) for launch in launches]
     worlds = [_of_launch(role, launch) for role, launch in ranked]
@@ -103,7 +111,7 @@ def worlds_of(
     def turn(record: ProcessRecord) -> tuple[bool, tuple[int, int], int, int, str]:
         when = made.get(record.meta.get("made_as", ""))
         start = record.number("unix_ns", 0), record.number("start_ns", 0)
-        return when is None, when or (0, 0), *start, record.file.name
+        return when is None, when or (0, 0), *start, record_name(record)
 
     for record in sorted(members, key=turn):
         by_role[_parent_in(parents, record), role_of(record), record.meta.get("world", "")].append(record)
@@ -127,7 +135,7 @@ def names_of(worlds: Sequence[World]) -> ProcessNames:
     if len(worlds) < 2 and len(told) < 2:
         return ProcessNames()
     process = {
-        record.file.name: world.first + rank
+        record_name(record): world.first + rank
         for world in worlds
         for rank, records in world.records.items()
         for record in records
@@ -165,8 +173,8 @@ def last(records: Sequence[ProcessRecord]) -> ProcessRecord:
 
 
 def _side_by_side(one: Launch, other: Launch) -> bool:
-    pids = {(record.meta.get("host", ""), record.meta.get("pid", "")) for record in other.records}
-    if any((record.meta.get("host", ""), record.meta.get("ppid")) in pids for record in one.records):
+    pids = {process_of(record) for record in other.records}
+    if any(parent_of(record) in pids for record in one.records):
         return False
     shared = min(one.end_ns, other.end_ns) - max(one.start_ns, other.start_ns)
     lengths = [launch.end_ns - launch.start_ns for launch in (one, other)]
@@ -203,7 +211,7 @@ def _of_launch(role: str, launch: Launch) -> World:
 
 def _parent_in(parents: set[str], record: ProcessRecord) -> str:
     """The record of the rank that a process descends from, if it is one of some; empty for none."""
-    parent = record.meta.get("parent_record", "")
+    parent = parent_record(record)
     return parent if parent in parents else ""
 
 

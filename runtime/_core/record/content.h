@@ -111,7 +111,7 @@ static inline void saw(record_content *r, uint64_t time_ns)
     if (time_ns > r->last_ns) {
         r->last_ns = time_ns;
     }
-    if (r->first_ns == 0 || time_ns < r->first_ns) {
+    if (time_ns != 0 && (r->first_ns == 0 || time_ns < r->first_ns)) {
         r->first_ns = time_ns;
     }
 }

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
@@ -262,6 +263,24 @@ static void at_flush(record_writer *writer)
     threads_in_calls(write_open_call, writer);
 }
 
+/* Leaves in the run folder what its processes have in common with those of their job on other hosts. */
+static void note_job(const char *folder)
+{
+    char path[PATH_MAX];
+    const char *job = getenv(JOB_VARIABLE);
+    if (job == NULL || *job == 0 || strchr(job, '/')) {
+        return;
+    }
+    meta("job_id", job);
+    snprintf(path, sizeof path, "%s/" RUN_WORLDS, folder);
+    mkdir(path, 0777);
+    snprintf(path, sizeof path, "%s/" RUN_WORLDS "/%s", folder, job);
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (file >= 0) {
+        close(file);
+    }
+}
+
 static void start_record(void)
 {
     char path[PATH_MAX], host[256];
@@ -291,6 +310,7 @@ static void start_record(void)
     pthread_atfork(NULL, NULL, after_fork_in_child);
     recorder_on_flush(at_flush);
     describe(rate_hz, samples);
+    note_job(folder);
     if (strcmp(samples, "none") == 0) {
         note("no samples of running threads: the kernel allows neither perf_event_open nor timers with signals");
     }

@@ -6,10 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from scalana.report.findings.entry import finding_entry
+from scalana.report.topics.efficiency import entry
 from scalana.report.values import plain
 
 if TYPE_CHECKING:
     from scalana.detectors.runs.scaling import JobPrediction, Scaling, Size
+    from scalana.detectors.runs.scaling.size_efficiency import SizeEfficiency
 
 SCHEMA = "scalana.scaling/1"
 
@@ -28,6 +30,7 @@ def document(scaling: Scaling) -> dict[str, Any]:
         "noise": _noise(scaling),
         "runs": [{"folder": one.name, "ranks": one.ranks, "seconds": plain(one.seconds)} for one in scaling.table.runs],
         "sizes": [_size(size) for size in scaling.sizes],
+        "efficiencies": [_efficiencies(one) for one in scaling.efficiencies],
         "prediction": _prediction(scaling.prediction),
         "findings": [finding_entry(finding, run.cwd, run.names) for finding in scaling.findings],
         "warnings": list(scaling.warnings),
@@ -48,6 +51,15 @@ def _noise(scaling: Scaling) -> dict[str, Any]:
 def _size(size: Size) -> dict[str, Any]:
     seconds = ("job_s", "seconds", "ideal_s", "work_s", "wait_s", "transfer_s", "core_wait_s", "setup_s", "efficiency")
     return {"ranks": size.ranks, "runs": size.runs, **{name: plain(getattr(size, name)) for name in seconds}}
+
+
+def _efficiencies(found: SizeEfficiency) -> dict[str, Any]:
+    return {
+        "ranks": found.ranks,
+        **entry(found.factors),
+        "computation_scalability": plain(found.computation),
+        "global": plain(found.total),
+    }
 
 
 def _prediction(prediction: JobPrediction | None) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from scalana.report.text.page import joined, warning_lines
 from scalana.report.text.paint import Paint, clip, rule, wrap
 from scalana.report.text.sections import section_lines
 from scalana.report.text.tables import table_lines
+from scalana.report.topics.efficiency import WORDS
 
 if TYPE_CHECKING:
     from scalana.detectors.evidence import SizeCosts
@@ -59,6 +60,8 @@ def render(scaling: Scaling, *, width: int = 100, color: bool = False) -> str:
     paint = Paint(color)
     run = scaling.reference.ppg.run
     blocks = [_header(scaling, width, paint), section_lines(sizes_of(scaling), width, paint)]
+    efficiencies = efficiencies_of(scaling)
+    blocks.append(section_lines(efficiencies, width, paint) if efficiencies is not None else [])
     blocks.append(warning_lines(scaling.warnings, width, paint))
     for number, finding in enumerate(scaling.findings[:MOST_FINDINGS], 1):
         blocks.append(_block(number, finding, scaling, run, width, paint))
@@ -112,6 +115,29 @@ def sizes_of(scaling: Scaling) -> Section:
         rows.append(_prediction(scaling.prediction))
     note = "seconds of an average rank; seconds = work + waiting + transfer"
     return section("sizes", "", "", Table(_COLUMNS, tuple(rows), (note,)))
+
+
+def efficiencies_of(scaling: Scaling) -> Section | None:
+    """One row per size: the factors of the POP model; None where they are not known."""
+    if not scaling.efficiencies:
+        return None
+    factors = {name: word for name, word in WORDS.items() if name not in ("parallel", "useful")}
+    columns = (
+        Column("ranks", 5),
+        Column("global", 6),
+        Column("computation", 11),
+        Column("parallel", 8),
+        *(Column(word, len(word), is_spared=True) for word in factors.values()),
+    )
+    rows = []
+    for one in scaling.efficiencies:
+        parts = (names.percent(float(getattr(one.factors, name))) for name in factors)
+        computation = names.percent(one.computation)
+        rows.append(
+            Row((str(one.ranks), _efficiency(one.total), computation, _efficiency(one.factors.parallel), *parts))
+        )
+    note = "POP model: global = computation x parallel; parallel = balance x serialisation x transfer"
+    return section("efficiencies", "", "", Table(columns, tuple(rows), (note,)))
 
 
 def _size(size: Size) -> Row:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scalana.report import names
 from scalana.report.document.finding import shortened
 from scalana.report.html.columns import columns_markup
-from scalana.report.html.markup import Content, Markup, element, join, lines
+from scalana.report.html.markup import Content, Markup, element, join, lines, prose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,12 +28,12 @@ def verdict(cause: Cause) -> Markup:
         "div",
         element("div", f"Root cause · {cause.ranks}", class_="kicker"),
         element("h2", _place(cause), class_="place"),
-        element("p", said, class_="claim"),
+        element("p", prose(said), class_="claim"),
         element("ul", *figures, class_="figures"),
         _source(cause),
         _advice(cause),
         _chain(cause),
-        *(element("p", sentence) for sentence in more),
+        *(element("p", prose(sentence)) for sentence in more),
         columns_markup(cause.growth) if cause.growth is not None else None,
         _inside(cause),
         _evidence(cause),
@@ -47,7 +47,7 @@ def quiet(first: str, text: str) -> Markup:
     return element(
         "div",
         element("div", "No finding", class_="kicker"),
-        element("p", element("b", first), text, class_="claim"),
+        element("p", element("b", prose(first)), prose(text), class_="claim"),
         class_="verdict good",
         id="no-finding",
     )
@@ -57,7 +57,7 @@ def others(causes: Sequence[Cause], rest: str) -> Markup:
     """All findings but the first, the most expensive first; ``rest`` counts those that are not shown."""
     return lines(
         *(card(number, cause) for number, cause in enumerate(causes[1:], 2)),
-        element("p", rest, class_="soft") if rest else None,
+        element("p", prose(rest), class_="soft") if rest else None,
     )
 
 
@@ -70,10 +70,10 @@ def card(number: int, cause: Cause) -> Markup:
         "details",
         element(
             "summary",
-            element("span", name, ranks, element("span", said, class_="said")),
+            element("span", name, ranks, element("span", prose(said), class_="said")),
             element("span", cause.share, class_="right"),
         ),
-        *(element("p", sentence) for sentence in more),
+        *(element("p", prose(sentence)) for sentence in more),
         columns_markup(cause.growth) if cause.growth is not None else None,
         _source(cause),
         _advice(cause),
@@ -144,7 +144,7 @@ def _chain(cause: Cause) -> Markup | None:
 
 
 def _advice(cause: Cause) -> Markup | None:
-    return element("p", f"→ {cause.advice}", class_="advice") if cause.advice else None
+    return element("p", prose(f"→ {cause.advice}"), class_="advice") if cause.advice else None
 
 
 def _evidence(cause: Cause) -> Markup:

@@ -43,6 +43,19 @@ def join(*content: Content) -> Markup:
     return Markup("".join(one if isinstance(one, Markup) else escape(one) for one in content if one is not None))
 
 
+def prose(text: str) -> Markup:
+    """A sentence, in which what stands between backticks is code.
+
+    >>> prose("`a < b` calls c")
+    '<code>a &lt; b</code> calls c'
+    """
+    said, *rest = text.split("`")
+    if len(rest) % 2:
+        return join(text)
+    parts = (element("code", part) if number % 2 == 0 else part for number, part in enumerate(rest))
+    return join(said, *parts)
+
+
 def lines(*content: Content) -> Markup:
     """The same, a line each; empty ones are left out."""
     return Markup("\n".join(join(one) for one in content if one))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scalana.report.contents import contents_of
 from scalana.report.html import findings
-from scalana.report.html.markup import Markup, element, lines
+from scalana.report.html.markup import Markup, element, lines, prose
 from scalana.report.html.sections import sections_markup
 from scalana.report.html.style import STYLE
 from scalana.version import __version__
@@ -59,5 +59,5 @@ def _warnings(messages: Sequence[str]) -> Markup | None:
     if not messages:
         return None
     word = "One warning" if len(messages) == 1 else f"{len(messages)} warnings"
-    items = element("ul", *(element("li", message) for message in messages))
+    items = element("ul", *(element("li", prose(message)) for message in messages))
     return element("section", element("details", element("summary", word), items, open=""), class_="warnings")

@@ -23,7 +23,7 @@ from scalana.report.html.bars import PALETTE, bars_markup
 from scalana.report.html.columns import columns_markup
 from scalana.report.html.heatmap import heatmap_markup
 from scalana.report.html.lanes import lanes_markup
-from scalana.report.html.markup import Content, Markup, element, join, lines, table
+from scalana.report.html.markup import Content, Markup, element, join, lines, prose, table
 
 _LARGEST_PICTURE = 600_000
 """Characters of a picture from which on it is left out: the page is to stay small."""
@@ -75,8 +75,8 @@ def _bars(part: Bars) -> Markup:
 
 
 def _facts(facts: Facts) -> Markup | None:
-    rows = [join(element("dt", name), element("dd", text)) for name, text in facts.values]
-    said = [element("p", text, class_="soft" if facts.is_soft else None) for text in facts.sentences]
+    rows = [join(element("dt", name), element("dd", prose(text))) for name, text in facts.values]
+    said = [element("p", prose(text), class_="soft" if facts.is_soft else None) for text in facts.sentences]
     return lines(*said, element("dl", *rows) if rows else None) if said or rows else None
 
 

@@ -63,7 +63,8 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     parts: list[Part] = [table, Facts(_sentences(found.over_steps), hangs=True)]
     curve = None if alone else _curve(found)
     parts += [curve] if curve is not None else []
-    return [section("efficiency", "Efficiency", "parts of the time of all ranks", *parts)]
+    whose = "all hosts, not of their devices" if analysis.ppg.spans.device_lanes().any() else "all ranks"
+    return [section("efficiency", "Efficiency", f"parts of the time of {whose}", *parts)]
 
 
 def _row(path: tuple[str, ...], found: Efficiencies, columns: tuple[str, ...]) -> Row:
@@ -125,6 +126,7 @@ def entries(analysis: Analysis) -> dict[str, Any]:
             "of": "steps" if found.of_steps else "run",
             "elapsed_s": plain(found.elapsed_s),
             **entry(found.whole),
+            "run": entry(found.run),
             "steps": [{"step": number, **entry(one)} for number, one in steps if one is not None],
             "low_steps": [step.number for step in found.over_steps.low],
             "fall": None

@@ -103,6 +103,8 @@ def seconds_of_ranks(places: Sequence[HotPlace], ppg: PPG) -> FloatArray:
 def place_of(ppg: PPG, index: int) -> tuple[str, int, int, str]:
     """File, lines and name. A loop and what it holds on the same line are one place to a reader."""
     vertex = ppg.psg.vertices[index]
+    if index == 0:  # in what starts a process, or code that is not known
+        return "", 0, 0, "outside the program"
     kind = str(vertex.kind.value)
     name = vertex.place.name if kind in ("comm", "call", "op", "region") else ppg.psg.function_of(index)
     place = vertex.place

@@ -49,6 +49,18 @@ def test_the_rank_that_did_not_come_is_the_cause():
     assert "Rank 2 never reached" in finding.advice
 
 
+def test_ranks_without_a_record_may_have_come():
+    opens = [(rank, "allreduce", 7, 10.0, -1) for rank in (0, 1)]
+    timeline, psg, run, names = stopped(opens, {2: "stuck"})
+    (finding,) = hangs.detect(timeline, psg, replace(run, missing_ranks=[3]))
+    assert finding.ranks == [2]
+    assert not hangs.detect(timeline, psg, replace(run, missing_ranks=[2, 3]))
+    sends = [(0, "recv", 3, 10.0, 1)]
+    timeline, psg, run, names = stopped(sends, {1: "stuck"})
+    assert hangs.detect(timeline, psg, run)
+    assert not hangs.detect(timeline, psg, replace(run, missing_ranks=[1]))
+
+
 def test_a_rank_that_asks_for_ever_waits_for_another_one():
     """Rank 0 looks for a message of rank 2's, over and over; the others are in an operation to which neither comes."""
     opens = [(rank, "allreduce", 7, 10.0, -1) for rank in (1, 3)]

@@ -205,7 +205,7 @@ def test_rows_without_waits_are_enough() -> None:
     costs = BALANCED.copy()
     costs[:, 2] *= 1.5
     full = rows_of(BY_NAME["1F1B"].program(4, 8), costs, meet=True)
-    rows = ActionRows.of(full.step, full.rank, full.kind, full.stage, full.microbatch, full.begin_s, full.end_s)
+    rows = ActionRows(full.step, full.rank, full.kind, full.stage, full.microbatch, full.begin_s, full.end_s)
     given, expected = (attribute(read_rows(each, ENGINES["ideal"])) for each in (rows, full))
     assert given.shares == pytest.approx(expected.shares, abs=0.01)
 

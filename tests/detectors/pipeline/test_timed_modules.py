@@ -91,7 +91,7 @@ def recorded(divided: float) -> tuple[Spans, ActionRows]:
         free = [end, back]
     calls.sort(key=lambda call: (call[4], len(call[1])))
     kind, stage, number, begin, end, came, sent = (np.array(column) for column in zip(*rows))
-    told = ActionRows.of(np.zeros(len(rows), np.int64), stage, kind, stage, number, begin, end)
+    told = ActionRows(np.zeros(len(rows), np.int64), stage, kind, stage, number, begin, end)
     return spans_of(calls, 2), replace(told, wait_end_s=came, sent_s=sent)
 
 
@@ -125,7 +125,7 @@ def test_blocks_that_the_program_goes_through_itself_are_layers() -> None:
             at += factor * length
         rows.append((kind, 0, 0, begun, at, begun, at))
     kind_, stage, number, begin, end, came, sent = (np.array(column) for column in zip(*rows))
-    told = ActionRows.of(np.zeros(len(rows), np.int64), stage, kind_, stage, number, begin, end)
+    told = ActionRows(np.zeros(len(rows), np.int64), stage, kind_, stage, number, begin, end)
     found = find_layers(spans_of(calls, 1, roots), replace(told, wait_end_s=came, sent_s=sent), (0,))
     assert found is not None
     assert found.names == ("Block 0", "Block 1", "Head")
@@ -149,7 +149,7 @@ def test_what_follows_at_once_is_of_another_action() -> None:
             rows.append((kind, 0, number, begun, at, *((np.nan, at) if kind == Kind.F else (begun, np.nan))))
     calls.sort(key=lambda call: (call[4], len(call[1])))
     kind_, stage, number_, begin, end, came, sent = (np.array(column) for column in zip(*rows))
-    told = ActionRows.of(np.zeros(len(rows), np.int64), stage, kind_, stage, number_, begin, end)
+    told = ActionRows(np.zeros(len(rows), np.int64), stage, kind_, stage, number_, begin, end)
     found = find_layers(spans_of(calls, 1), replace(told, wait_end_s=came, sent_s=sent), (0,))
     assert found is not None
     assert found.names == ("first", "second")

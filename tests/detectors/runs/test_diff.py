@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -126,7 +127,7 @@ def test_a_slower_machine_is_suspected():
 def test_a_run_that_lacks_something_is_told():
     first, second = (analyse(program(4, balanced, seed=seed)) for seed in (1, 2))
     second.ppg.run.exit_code = 137
-    second.ppg.run.warnings = ["no record of ranks 4, 5 of 6; waiting for them cannot be explained", "else"]
+    second.ppg.run.warnings = ["no record of ranks 4, 5 of 6: what they do is unknown", "else"]
     found = compare(run_costs(first, "before"), run_costs(second, "after"), (first, second))
     assert [text[:18] for text in found.warnings] == ["after: no record o", "after: ended with "]
 
@@ -161,3 +162,20 @@ def test_a_users_thread_is_no_part_of_the_start_wherever_the_job_was_started(kin
     vertex = psg.add(kind, Place(file, 5, 5, -1, name), 0)
     psg.added.add(vertex)
     assert setup_vertices(psg, "/elsewhere").tolist() == [False, False, setup]
+
+
+def elsewhere(analysis, file):
+    """The analysis of the same program, as if it stood in another file."""
+    for vertex in analysis.ppg.psg.vertices:
+        analysis.ppg.psg.vertices[vertex.index] = replace(vertex, place=replace(vertex.place, file=file))
+    return analysis
+
+
+@pytest.mark.parametrize(("file", "warns"), [("/other/checkout/job.py", False), ("/job/another.py", True)])
+def test_programs_of_another_name_are_different_and_those_of_another_folder_are_not(file, warns):
+    first = analyse(program(4, balanced, seed=1))
+    second = elsewhere(analyse(program(4, late, seed=2)), file)
+    found = compare(run_costs(first, "before"), run_costs(second, "after"), (first, second))
+    assert any("different programs (job.py, another.py)" in text for text in found.warnings) == warns
+    if not warns:
+        assert [(change.line, change.only) for change in found.changes] == [(LINES["table"] + 1, "")]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.runs.costs import run_costs
 from scalana.detectors.runs.scaling import ScalingError, detect
-from scalana.graphs.structure.psg import Place, VertexKind
+from scalana.detectors.runs.scaling.loss import _of_lines
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.report.compare import scaling_text
 from tests.detectors import scaling_jobs as jobs
 from tests.detectors.scaling_jobs import LINES, STEPS, scale
@@ -286,3 +289,17 @@ def test_ranks_without_a_record_are_taken_for_average_ones():
     for one, other in zip(whole, half, strict=True):
         assert other.cost_s.sum() / other.ranks == pytest.approx(one.cost_s.sum() / one.ranks)
     assert any("exit code 9" in text for text in detect(half, 1, analyses[1]).warnings)
+
+
+def test_the_work_and_the_communication_of_one_line_are_one_place() -> None:
+    """A call that pickles and sends: both lose, and the line is named for what loses more."""
+    psg = PSG()
+    main = psg.add(VertexKind.FUNCTION, Place("/job/job.py", 1, 9, 0, "main"), 0)
+    call = psg.add(VertexKind.COMM, Place("/job/job.py", 5, 5, 4, "allgather"), main, 1)
+    work = psg.add(VertexKind.CALL, Place("/job/job.py", 5, 5, -1, "dumps"), main)
+    other = psg.add(VertexKind.COMP, Place("/job/job.py", 6, 6, 4, "x"), main)
+    sent, pickled = CodeLocation(TargetKind.TRANSFER, call, -1), CodeLocation(TargetKind.OWN, work, 5)
+    beside = CodeLocation(TargetKind.OWN, other, 6)
+    groups = {sent: [0], pickled: [1, 2], beside: [3]}
+    assert _of_lines(groups, np.array([2.0, 3.0, 1.0, 4.0]), psg) == {beside: [3], pickled: [1, 2, 0]}
+    assert _of_lines(groups, np.array([2.0, -3.0, 1.0, 4.0]), psg).keys() == {sent, pickled, beside}

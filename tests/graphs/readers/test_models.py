@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from scalana.graphs.readers.folder.models import is_made, module_path, operators_in_name, read_models
+from scalana.graphs.readers.folder.moved_sources import NOT_MOVED
 from scalana.runtime.record.layout import models_file
 
 
@@ -62,7 +63,7 @@ def test_of_what_ranks_tell_of_one_wrapper_the_best_known_counts(tmp_path: Path)
 
     ways = [("text", ""), ("writing", "sin"), ("kept", "cos"), ("writing", "tan")]
     files = [tell(rank, *way) for rank, way in enumerate(ways)]
-    folder: Any = SimpleNamespace(record_files=lambda: files)
+    folder: Any = SimpleNamespace(record_files=lambda: files, moved=NOT_MOVED)
     ((kernel,),) = read_models(folder, {}).wrappers.values()
     assert (kernel.by, [(one.name, one.work) for one in kernel.sources]) == ("writing", [("sin", 7)])
     folder.record_files = lambda: files[:1]

@@ -1,0 +1,72 @@
+"""What speaks for a finding: a module a topic, and :class:`Evidence`, which has them all."""
+
+from scalana.detectors.evidence.at_place import (
+    Alternative,
+    CodePlace,
+    CpuSplit,
+    HiddenDelay,
+    Leaf,
+    LibraryPlace,
+    PlaceTime,
+    SlowedLine,
+)
+from scalana.detectors.evidence.device_time import DeviceTime
+from scalana.detectors.evidence.evidence import Evidence
+from scalana.detectors.evidence.flat import Flat
+from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
+from scalana.detectors.evidence.module_code import (
+    CompiledCode,
+    FusedOperator,
+    InnerModule,
+    ModuleTime,
+    ModuleWorkCompared,
+    OwnOperator,
+)
+from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
+from scalana.detectors.evidence.pipeline_time import PipelineTime
+from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
+from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading, StartedBy
+from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
+from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
+from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
+
+__all__ = [
+    "BusyCores",
+    "StepLimit",
+    "Transfers",
+    "Alternative",
+    "AtLine",
+    "CodePlace",
+    "Collecting",
+    "CompiledCode",
+    "Compiling",
+    "CpuSplit",
+    "Deadlock",
+    "DeviceTime",
+    "Evidence",
+    "Flat",
+    "FusedOperator",
+    "HiddenDelay",
+    "InSteps",
+    "InnerModule",
+    "InputBound",
+    "LargeTasks",
+    "Leaf",
+    "LibraryPlace",
+    "Loading",
+    "LoopWait",
+    "LostByPhase",
+    "ModuleTime",
+    "ModuleWorkCompared",
+    "OpenOperation",
+    "OverSteps",
+    "OwnOperator",
+    "PipelineTime",
+    "PlaceTime",
+    "PoolOrder",
+    "ScalingForecast",
+    "SizeCosts",
+    "SlowedLine",
+    "StartedBy",
+    "TaskTimes",
+]
