@@ -16,7 +16,8 @@ to the line of the call, unless it tells more to stay:
 * the line of the call calls several functions, as a table of handlers does: only the function says which of them.
 
 A function with a loop of its own that holds the excess is long by itself. Its loop stays, unless calls elsewhere have
-no excess, take some of its time, and show that it always spends it in the same parts: this call then has it do more.
+no excess and show that it always spends its time in the same parts. If it is called in a loop, it then runs more often;
+if its calls elsewhere take some of the time that the excess does, this call has it do more.
 """
 
 from __future__ import annotations
@@ -329,8 +330,10 @@ class _Helpers:
         in_loops = (number for number in here if self._in_loop_of(vertex, self.places[number][0]))
         straight = sum(self.excess[number].seconds for number in in_loops) < MAJORITY * here_s
         if function.several:
-            small = straight and lines_of(vertex, psg) <= SMALL_LINES
-            return call if small or self._is_usual(vertex, here, function) else None
+            alike = self._is_usual(vertex, here, function)
+            if straight:
+                return call if alike or lines_of(vertex, psg) <= SMALL_LINES else None
+            return call if alike and (called_in_loop(vertex, psg) or self._is_used(here, function)) else None
         if not straight or not is_wrapper(vertex, psg):
             return None
         forwards = any(self.excess[number][:2] != self.on_trial.get(number, self.places[number]) for number in here)
@@ -358,7 +361,8 @@ class _Helpers:
             return None
         wraps = is_wrapper(vertex, psg) and is_wrapper(outer, psg)
         here = self._most_of(vertex) if len(set(function.path.values())) > 1 and not function.everywhere else []
-        return call if wraps or (here and self._is_usual(vertex, here, function)) else None
+        shared = here and self._is_used(here, function) and self._is_usual(vertex, here, function)
+        return call if wraps or shared else None
 
     def _in_loop_of(self, function: int, vertex: int) -> bool:
         while vertex != function:
@@ -367,14 +371,19 @@ class _Helpers:
             vertex = self.psg[vertex].parent
         return False
 
+    def _is_used(self, here: list[int], function: _Function) -> bool:
+        """Whether the calls of a function that have no excess take a rank some of the time that its excess does: others
+        use it as well."""
+        more_s = sum(self.excess[number].seconds for number in here)
+        each_s = more_s / len({self.excess[number].rank for number in here})
+        return sum(function.usual.values()) > SLIGHT * each_s * self.timeline.ranks
+
     def _is_usual(self, vertex: int, here: list[int], function: _Function) -> bool:
-        """Whether excess in a function lies in those parts of it that take the time where its calls have none. If these
-        take next to nothing, hardly anybody else runs it."""
+        """Whether excess in a function lies in those parts of it that take the time where its calls have none."""
         usual_s, more = sum(function.usual.values()), defaultdict[int, float](float)
         for number in here:
             more[self._part(vertex, *self.places[number])] += self.excess[number].seconds
         more_s = sum(more.values())
-        each_s = more_s / len({self.excess[number].rank for number in here})
-        if usual_s <= max(ENOUGH_SAMPLES * self.timeline.period_s, SLIGHT * each_s * self.timeline.ranks):
+        if usual_s <= ENOUGH_SAMPLES * self.timeline.period_s:
             return False
         return sum(min(function.usual[part] / usual_s, more[part] / more_s) for part in more) >= MAJORITY
