@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from ..rows import Row
-from . import accuracy, arena, devices, models, overhead, peers, pipelines, plans, remote, rl, scaling, size, steps
+from . import (
+    accuracy,
+    arena,
+    devices,
+    installing,
+    models,
+    overhead,
+    peers,
+    pipelines,
+    plans,
+    remote,
+    rl,
+    scaling,
+    size,
+    steps,
+)
 from .topic import Topic
 
 TOPICS: tuple[Topic, ...] = (
@@ -20,6 +35,7 @@ TOPICS: tuple[Topic, ...] = (
     overhead.TOPIC,
     overhead.MPI,
     size.TOPIC,
+    installing.TOPIC,
     peers.TOPIC,
 )
 
