@@ -66,6 +66,8 @@ class Evidence:
     """Whether it changes over the run which ranks are late."""
     unsampled: bool = False
     """Whether nobody looked at what ranks did between their calls."""
+    balanced_saving_s: float | None = None
+    """Seconds by which the run would be shorter if the work at the place were spread evenly over the ranks."""
     behind: HiddenDelay | None = None
     sync_intervals: float | None = None
     """Stretches between calls over which the excess spreads."""

@@ -103,6 +103,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `input_bound`: part of a step that more workers must save
 - `late_ranks`: for what happened too rarely for its noise to be known
 - `replicas`: part of a step that a replica, or its cause, must cost the others
+- `report.headline`: part of a step that a change must save to be named before the findings
 - `shared_cause`: part of a step that must be saved without a cause that all ranks share
 """
 CORES_SHARED = 0.05
