@@ -202,15 +202,15 @@ KINDS = (
         (
             Claim("{Ranks} wait for each other in a cycle (deadlock)", ("circle",)),
             Claim(
-                "{Ranks} never reached the {text:operation} in which {ranks:waiting_ranks} waited to the end, but "
+                "{Ranks} never reached the {text:operation} that keeps {ranks:waiting_ranks} waiting, but "
                 "{waits|wait} in {text:also_in}",
                 ("operation", "waiting_ranks", "also_in"),
             ),
             Claim(
-                "{Ranks} never reached the {text:operation} in which {ranks:waiting_ranks} waited to the end",
+                "{Ranks} never reached the {text:operation} that keeps {ranks:waiting_ranks} waiting",
                 ("operation", "waiting_ranks"),
             ),
-            Claim("{Ranks} never reached a call in which others waited to the end"),
+            Claim("{Ranks} never reached a call that keeps others waiting"),
         ),
         spends=False,
         arrival="does not arrive",

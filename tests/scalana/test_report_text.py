@@ -190,10 +190,10 @@ def test_hang(tmp_path: Path) -> None:
     call = evidence(waiting_ranks=[0, 1, 3], operation="allreduce", sequence=3, seconds_here=3.0)
     finding = replace(analysis.findings[0], kind="hang", evidence=call)
     analysis = replace(analysis, findings=[finding])
-    assert claim(finding, 4) == "Rank 2 never reached the allreduce in which ranks 0, 1, 3 waited to the end."
+    assert claim(finding, 4) == "Rank 2 never reached the allreduce that keeps ranks 0, 1, 3 waiting."
     assert "does not arrive" in text.render(analysis)
     finding = replace(finding, evidence=call.updated(evidence(also_in="barrier")))
-    assert claim(finding, 4).endswith("to the end, but waits in barrier.")
+    assert claim(finding, 4).endswith("waiting, but waits in barrier.")
 
 
 def test_evidence_is_optional(tmp_path: Path) -> None:
