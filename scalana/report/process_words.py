@@ -28,6 +28,7 @@ def without_ranks(contents: Contents, names: ProcessNames) -> Contents:
         warnings=tuple(map(worded, contents.warnings)),
         causes=tuple(map(_cause, contents.causes)),
         rest=worded(contents.rest),
+        headline=(worded(contents.headline[0]), worded(contents.headline[1])),
         nothing=(worded(contents.nothing[0]), worded(contents.nothing[1])),
         sections=tuple(map(_section, contents.sections)),
     )
