@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from scalana.detectors.facts import Facts, Need
-from scalana.detectors.kinds import Kind
+from scalana.detectors.kind import Kind
 from scalana.detectors.reconcile import Extent, Verdict
 
 

@@ -120,6 +120,11 @@ class Facts:
             return len(self.ppg.spans.rows("phase")) > 0
         return False
 
+    @property
+    def is_part(self) -> bool:
+        """Whether this is a part of a run that is analysed by itself, such as a slow step."""
+        return self._steps is None and self.timeline.whole is not None
+
     @cached_property
     def steps(self) -> Steps | None:
         """The steps of the run; None where it has none."""

@@ -7,54 +7,8 @@ the evidence. Of the claims of a kind the first is made whose keys the evidence 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-OF_WAITING = "of waiting"
-OF_LONGER_WORK = "of extra task time"
-OF_IDLING = "of pipeline idle time"
-OF_DATA = "of waiting for data"
-OF_LOSS = "more than with ideal scaling"
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What is said of a finding, in one sentence."""
-
-    text: str
-    needs: tuple[str, ...] = ()
-    """Keys of the evidence without which it cannot be said."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of finding."""
-
-    name: str
-    meaning: str
-    """What ``docs/report.md`` says of it, after its name."""
-    rule: str
-    """Short description as a rule (SARIF)."""
-    claims: tuple[Claim, ...]
-    """The first that the evidence allows is made; the last needs nothing. None where the report compares sizes."""
-    compares: bool = False
-    """Whether the claim is what the ranks spend at the place beside the others, where that is known."""
-    spends: bool = True
-    """Whether what the ranks spend at the place is put behind other claims."""
-    advice: str = ""
-    """What to do about any finding of this kind; empty where its evidence decides."""
-    arrival: str = "is late"
-    """What a rank does at the end of the way from the symptom to the cause."""
-    unit: str = OF_WAITING
-    """What the seconds of ``lost_s`` are."""
-    predicts: bool = True
-    """Whether a saving can be predicted at all."""
-    mended: str = "without it"
-    """When the run would be as much shorter as is predicted."""
-    is_on_device: bool = False
-    """Whether it is devices that take longer, rather than the ranks' hosts."""
-    is_fault: bool = True
-    """Whether something is wrong; else it is known what would be better, and it comes after all faults."""
-
+from scalana.detectors.kind import OF_DATA, OF_IDLING, OF_LONGER_WORK, OF_LOSS, Claim, Kind
+from scalana.detectors.shared_kinds import SHARED
 
 KINDS = (
     Kind(
@@ -84,9 +38,11 @@ KINDS = (
         ),
         arrival="waits for data",
         unit=OF_DATA,
+        is_shared=True,
         mended="with more DataLoader workers",
         spends=False,
     ),
+    *SHARED,
     Kind(
         "slow-worker",
         "a rank of a task pool takes longer per task than the others; `lost_s` is that extra time",
@@ -150,6 +106,25 @@ KINDS = (
         (Claim("{Ranks} {is|are} late before the recording begins: the cause is earlier"),),
         advice="These ranks are late before the recording begins: record from the start of the job.",
         predicts=False,
+    ),
+    Kind(
+        "started-late",
+        "ranks that another rank starts, after it has prepared by itself. They are late in start-up alone: reports "
+        "list it after all faults, the text report in its head",
+        "A rank starts other ranks, and waits for them.",
+        (
+            Claim(
+                "{Ranks:started_by} starts {ranks} {seconds:started_after_s} after its own start, and waits for "
+                "{it|them} in start-up",
+                ("started_by", "started_after_s"),
+            ),
+            Claim("Another rank starts {ranks} late, and waits for {it|them} in start-up"),
+        ),
+        spends=False,
+        advice="A launcher that starts all ranks at once (torchrun, mpirun) lets them prepare at the same time.",
+        arrival="is started late",
+        mended="if all ranks started together,",
+        is_fault=False,
     ),
     Kind(
         "unresolved",

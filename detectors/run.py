@@ -14,7 +14,7 @@ from scalana.detectors.delays.time_split import split_time
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Outside
 from scalana.detectors.finding import Finding
-from scalana.detectors.kinds import kind_of
+from scalana.detectors.ranking import ranked
 from scalana.detectors.reconcile import reconciled
 from scalana.detectors.registry import ANNOTATORS, DETECTORS
 from scalana.detectors.thresholds.differences import SUM_TOLERANCE
@@ -41,8 +41,7 @@ def analyze(
     warnings += [] if _core_wait_share(ppg.timeline) > CORES_SHARED else _turns_in_calls(ppg, time)
     stuck_s = sum(outcome.waiting_s for outcome in outcomes)
     time, findings = _with_stuck(stuck_s, time, _findings(outcomes, ppg.timeline))
-    ordered = sorted(findings, key=lambda finding: (not kind_of(finding.kind).is_fault, -finding.lost_s))
-    annotated = _annotated(ordered, facts)
+    annotated = _annotated(ranked(findings), facts)
     sections = {name: part for outcome in outcomes for name, part in outcome.sections.items()}
     return Analysis(
         facts.modelled,

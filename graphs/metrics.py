@@ -5,9 +5,9 @@ from __future__ import annotations
 import mmap
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.timeline import ROW, Timeline
@@ -105,14 +105,14 @@ def add_to(metric: FloatArray, vertex: IntArray, rank: IntArray, amount: FloatAr
     _add(metric, vertex, rank, amount)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add(metric, vertex, rank, amount):  # type: ignore[no-untyped-def]  # pragma: no cover
     for row in range(len(vertex)):
         if amount[row] != 0.0:  # what stays zero takes no memory
             metric[vertex[row], rank[row]] += amount[row]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _starts(number, first):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Where the rows of every number from 0 on begin, of rows in the order of their numbers."""
     for row in range(len(number)):
@@ -122,7 +122,7 @@ def _starts(number, first):  # type: ignore[no-untyped-def]  # pragma: no cover
     return first
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_calls_to(metric, vertex, location, rank_of, amount):  # type: ignore[no-untyped-def]  # pragma: no cover
     for row in range(len(vertex)):
         if amount[row] != 0.0:
@@ -172,7 +172,7 @@ class _CallSums(NamedTuple):
 # What stays zero takes no memory: nothing is written where there is nothing to add.
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_own(work, vertex_of, location_of, rank_of, is_main, times):  # type: ignore[no-untyped-def]  # pragma: no cover
     burst, activity, seconds, cpu_s, core_wait_s = work
     time, cpu, core_wait, stall = times
@@ -192,7 +192,7 @@ def _add_own(work, vertex_of, location_of, rank_of, is_main, times):  # type: ig
                 stall[vertex, rank] += still
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_calls(made, rank_of, is_main, sums):  # type: ignore[no-untyped-def]  # pragma: no cover
     location_of, vertex_of, enter_s, exit_s, cpu_s, nbytes = made
     time, cpu, comm, calls, amount = sums

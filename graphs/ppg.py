@@ -271,6 +271,7 @@ def build_ppg(
         add_unwritten(metrics, timeline, sums)
     add_spans(metrics, spans, data, places)
     run = describe_run(folder, chosen, data, stuck, timeline, ranks)
+    timeline.role = np.array(run.names.role_numbers(), np.int64)
     run.last_places = last
     run.unseen = unseen_libraries
     run.notes = [*notes_of(unseen_libraries), *run.notes]

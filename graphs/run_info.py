@@ -15,6 +15,7 @@ from scalana.graphs.readers.processes.launches import process_of
 from scalana.graphs.readers.processes.main_thread import is_called
 from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.graphs.readers.processes.rank_selection import RankRecords
+from scalana.graphs.readers.processes.starts import Start, starts_of
 from scalana.graphs.readers.processes.worlds import World
 from scalana.graphs.samples.last_places import LastPlace
 from scalana.graphs.samples.unseen import Unseen
@@ -68,6 +69,8 @@ class RunInfo:
     """Where the main threads of ranks were after their last calls, if some are stuck; by rank."""
     thinned_ranks: list[int] = field(default_factory=list)
     """Ranks whose events were thinned out to stay within the size budget or the rate of calls."""
+    starts: dict[int, Start] = field(default_factory=dict)
+    """Ranks that other ranks start, by rank."""
     launchers: list[str] = field(default_factory=list)
     """Processes that started the others."""
     notes: list[str] = field(default_factory=list)
@@ -111,12 +114,13 @@ def describe_run(
             and not (is_called(record) and rank in idle)
         ],
         worlds=chosen.worlds,
-        names=chosen.names,
+        names=chosen.names.on_hosts(hosts),
         host_of_rank=hosts,
         cores=HostCores.of(hosts, cores),
         communicators=data.communicators,
         open_calls=open_calls,
         thinned_ranks=sorted(set(data.rank[data.is_own & data.thinned].tolist())),
+        starts=starts_of(data.records, data.rank.tolist(), data.is_own.tolist()),
         launchers=chosen.launchers,
         notes=_notes(folder, data, chosen.names, running),
         warnings=[*_unreadable(folder.troubles), *chosen.warnings],

@@ -196,6 +196,13 @@ class Timeline:
     """None where all calls were written."""
     whole: Timeline | None = None
     """The run that this is a part of: what repeats is seen there; None where this is the run."""
+    role: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Number of the role of each process ``[ranks]``; empty where all have the same."""
+
+    @property
+    def has_roles(self) -> bool:
+        """Whether processes have different roles."""
+        return len(self.role) > 0
 
     def call_s(self) -> FloatArray:
         """Seconds in every call, with those that it stands for ``[calls]``."""

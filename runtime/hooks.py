@@ -37,6 +37,7 @@ HOOKS = (
     ("trl.extras.profiling", "scalana.runtime.rl.timers", "mark_timers"),
     ("trl.trainer.grpo_trainer", "scalana.runtime.rl.trl", "mark_trainers"),
     ("trl.trainer.rloo_trainer", "scalana.runtime.rl.trl", "mark_trainers"),
+    ("subprocess", "scalana.runtime.starts", "patch"),
     ("multiprocessing.process", "scalana.runtime.remote.processes", "patch"),
     ("concurrent.futures._base", "scalana.runtime.remote.futures", "patch_waits"),
     ("concurrent.futures.process", "scalana.runtime.remote.futures", "patch_pools"),

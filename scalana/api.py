@@ -43,9 +43,9 @@ class Report:
     @property
     def findings(self) -> list[Finding]:
         """Root causes, largest loss first."""
-        from scalana.report.findings.order import by_loss
+        from scalana.detectors.ranking import ranked
 
-        return by_loss(self.analysis.findings)
+        return ranked(self.analysis.findings)
 
     @property
     def ppg(self) -> PPG:

@@ -34,13 +34,14 @@ SHARED = ("scalana.runtime.operations",)
 """The table of operations: front ends, graphs and detectors all read it."""
 
 CACHE = "scalana.runtime.user_cache"
-"""The one cache of the user. Jobs and front ends both keep things there, and the job's side may import nobody."""
+"""The one cache of the user. Jobs, front ends and loops that are compiled all keep things there, and the job's side may
+import nobody."""
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     "scalana": ("scalana.detectors", "scalana.frontend", "scalana.graphs", "scalana.runtime"),
     "detectors": ("scalana.graphs", *SHARED),
     "frontend": ("scalana.graphs", CACHE, *SHARED),
-    "graphs": ("scalana.runtime.record.format", "scalana.runtime.record.layout", *SHARED),
+    "graphs": ("scalana.runtime.record.format", "scalana.runtime.record.layout", CACHE, *SHARED),
     "runtime": (),
 }
 """What each folder may import of the others."""
@@ -186,13 +187,14 @@ ROOMS = {
     ),
     "detectors": (
         ("thresholds",),
-        ("evidence", "section_name"),
-        ("finding", "kinds", "account"),
+        ("evidence", "section_name", "source_calls", "kind"),
+        ("finding", "shared_kinds", "account"),
+        ("kinds",),
         ("delays",),
         ("rollup",),
         ("whatif", "when"),
         ("noise", "efficiency"),
-        ("facts", "analysis", "reconcile"),
+        ("facts", "analysis", "reconcile", "ranking"),
         ("detector", "annotator"),
         ("late_ranks", "limits", "slow_workers", "hang", "device", "pipeline", "rl", "runs", "annotate"),
         ("registry", "compile_ahead", "advice"),

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import site
 import subprocess
 import sys
 import tarfile
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from numba.core.caching import _CacheLocator
 
+from scalana.graphs.arrays import compiled_loops
 from tests.attempts import attempts
 from tests.needs import torch_or_skip
 from tests.samples.planted import read_sample
@@ -36,10 +40,10 @@ def run(words: Sequence[object], cwd: Path, **variables: str) -> subprocess.Comp
     return done
 
 
-def build(source: Path, what: str, into: Path) -> Path:
+def build(source: Path, what: str, into: Path, **variables: str) -> Path:
     """Builds an ``sdist`` or a ``wheel`` as installers do, with the setuptools at hand."""
     program = f"from setuptools import build_meta; print(build_meta.build_{what}({str(into)!r}))"
-    return into / run([sys.executable, "-c", program], source).stdout.splitlines()[-1]
+    return into / run([sys.executable, "-c", program], source, **variables).stdout.splitlines()[-1]
 
 
 def tracked() -> set[str]:
@@ -64,36 +68,77 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the source distribution where there is no C++ compiler."""
+    work = tmp_path_factory.mktemp("wheel")
+    return build(sdist, "wheel", work, CXX="/bin/false")
+
+
+def environment(folder: Path, wheel: Path, others: str = "") -> Path:
+    """The Python of a new environment that has the wheel, and sees the packages in folders."""
+    run([sys.executable, "-m", "venv", "--without-pip", folder], folder.parent)
+    python = folder / "bin" / "python"
+    own = Path(
+        run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], folder.parent).stdout.strip()
+    )
+    (own / "others.pth").write_text(others)
+    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
+    run([*pip, "install", "--quiet", "--no-index", "--no-compile", "--ignore-installed", wheel], folder.parent)
+    return python
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The Python of an environment that has the wheel, and sees the packages that are installed here.
 
     Folders named in a ``.pth`` file are searched, but ``.pth`` files in them are not read: what is installed here in
     place, scalana itself, is not seen.
     """
-    work = tmp_path_factory.mktemp("wheel")
-    run([sys.executable, "-m", "venv", "--without-pip", work / "venv"], work)
-    python = work / "venv" / "bin" / "python"
-    own = Path(run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], work).stdout.strip())
-    (own / "others.pth").write_text("".join(f"{folder}\n" for folder in site.getsitepackages()))
-    wheel = build(sdist, "wheel", work)
-    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
-    run([*pip, "install", "--quiet", "--no-index", "--no-deps", "--no-compile", "--ignore-installed", wheel], work)
-    hand_on_loops(own / "scalana")
-    return python
+    others = "".join(f"{folder}\n" for folder in site.getsitepackages())
+    python = environment(tmp_path_factory.mktemp("installed") / "venv", wheel, others)
+    handed_on = hand_on_loops(package_of(python))
+    yield python
+    for folder in handed_on:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def hand_on_loops(package: Path) -> None:
-    """Gives a package the loops that numba has compiled here of the same files: they take it half a minute.
+@pytest.fixture(scope="module")
+def alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The Python of an environment that has the wheel and nothing else at all, not even pip."""
+    python = environment(tmp_path_factory.mktemp("alone") / "venv", wheel)
+    handed_on = hand_on_loops(package_of(python))
+    yield python
+    for folder in handed_on:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def package_of(python: Path) -> Path:
+    """Where an environment has scalana."""
+    return Path(run([python, "-c", "import scalana; print(scalana.__file__)"], python.parent).stdout.strip()).parent
+
+
+def hand_on_loops(package: Path) -> list[Path]:
+    """Gives a package the loops that numba has compiled here of the same files: they take it half a minute. Returns the
+    folders of the cache that it has from now on.
 
     Numba takes them for its own where a file has the same name, size and time.
     """
+    found: set[Path] = set()
     for file in package.rglob("*.py"):
         name = file.relative_to(package)
         source = ROOT / (name if (ROOT / name).is_file() else Path("scalana", name))
         os.utime(file, ns=(source.stat().st_atime_ns, source.stat().st_mtime_ns))
-        for compiled in (source.parent / "__pycache__").glob(f"{file.stem}.*.nb?"):
-            (file.parent / "__pycache__").mkdir(exist_ok=True)
-            shutil.copy2(compiled, file.parent / "__pycache__")
+        target = cache_of(file)
+        for made in cache_of(source).glob(f"{file.stem}.*.nb?"):
+            target.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(made, target)
+        found.add(target)
+    return sorted(found)
+
+
+def cache_of(source: Path) -> Path:
+    """Where the machine code of a file's loops is kept."""
+    return Path(compiled_loops._folder(), _CacheLocator.get_suitable_cache_subpath(str(source)))
 
 
 def test_the_source_distribution_is_complete(sdist: Path) -> None:
@@ -111,8 +156,8 @@ def test_the_wheel_is_what_runs(installed: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["runtime/_core", "runtime/mpi"])
-def test_the_wheel_has_what_is_compiled_on_demand(folder: str, installed: Path, tmp_path: Path) -> None:
-    package = Path(run([installed, "-c", "import scalana; print(scalana.__file__)"], tmp_path).stdout.strip()).parent
+def test_the_wheel_has_what_is_compiled_on_demand(folder: str, installed: Path) -> None:
+    package = package_of(installed)
 
     def sources(root: Path) -> set[str]:
         return {str(path.relative_to(root)) for path in root.rglob("*") if path.suffix in (".c", ".cpp", ".h")}
@@ -142,3 +187,79 @@ def test_the_demo_finds_the_planted_line(sdist: Path, installed: Path, tmp_path:
             return
         found = roots
     pytest.fail(f"planted at {fault.line} to {fault.end_line}, found {found}")
+
+
+JOB = """\
+import time
+
+import scalana
+
+for _ in range(4):
+    with scalana.span("piece"):
+        until = time.monotonic() + 0.05
+        while time.monotonic() < until:
+            sum(range(1000))
+    scalana.step()
+"""
+
+
+def test_the_recorder_brings_no_package(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        needs = [line for line in archive.read(name).decode().splitlines() if line.startswith("Requires-Dist")]
+    assert needs and all("extra ==" in line for line in needs)
+
+
+def test_a_job_is_recorded_by_one_environment_and_reported_by_another(alone: Path, tmp_path: Path) -> None:
+    """What the recorder's environment holds is the same afterwards, and so is it read-only."""
+    (tmp_path / "job.py").write_text(JOB)
+    before = content_of(package_of(alone))
+    without = run(
+        [alone.with_name("scalana"), "run", "-o", "first", "--", alone, "job.py"],
+        tmp_path,
+        SCALANA_CACHE=str(tmp_path / "none"),
+    )
+    assert "scalana setup-report" in without.stderr and (tmp_path / "first" / "records").is_dir()
+    assert not (tmp_path / "first" / "report.txt").exists()
+    words = [alone.with_name("scalana"), "run", "--report-with", sys.executable, "-o", "second", "--", alone, "job.py"]
+    assert "piece" in run(words, tmp_path).stderr
+    assert json.loads((tmp_path / "second" / "report.json").read_text())["run"]["exit_code"] == 0
+    assert (
+        "piece" in run([alone.with_name("scalana"), "report", "first"], tmp_path, SCALANA_REPORT=sys.executable).stdout
+    )
+    assert content_of(package_of(alone)) == before
+
+
+def content_of(folder: Path) -> set[str]:
+    """What is in a folder, but for the byte code that Python keeps."""
+    return {str(path) for path in folder.rglob("*") if "__pycache__" not in path.parts or path.suffix.startswith(".nb")}
+
+
+def test_a_job_is_recorded_where_nothing_can_be_written_but_the_run(alone: Path, tmp_path: Path) -> None:
+    """Home and cache are folders that nobody can make, and there is no compiler."""
+    (tmp_path / "job.py").write_text(JOB)
+    (tmp_path / "file").touch()
+    nowhere = {
+        "HOME": "/proc/none",
+        "SCALANA_CACHE": str(tmp_path / "file" / "cache"),
+        "CC": "/bin/false",
+        "PATH": "/none",
+        "NUMBA_CACHE_DIR": compiled_loops._folder(),  # not to wait for numba
+    }
+    words = [alone.with_name("scalana"), "run", "--report-with", sys.executable, "-o", "run", "--", alone, "job.py"]
+    done = run([alone, alone.with_name("scalana"), *words[1:]], tmp_path, **nowhere)
+    assert "piece" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_what_is_built_without_the_extension_fits_any_platform(sdist: Path, tmp_path: Path) -> None:
+    made = build(sdist, "wheel", tmp_path, SCALANA_PURE="1")
+    assert made.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(made) as archive:
+        assert not [name for name in archive.namelist() if name.endswith((".so", ".pyd", ".dylib"))]
+
+
+def test_a_version_has_its_place_in_all_files() -> None:
+    from scalana.version import __version__
+
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert re.search(r"^## \[Unreleased\]$", (ROOT / "CHANGELOG.md").read_text(), re.M)

@@ -19,8 +19,11 @@ TABLES = {
     "detectors/pipeline/plans/means.py",
     "detectors/rl/cause_table.py",
     "detectors/rl/phases.py",
+    "detectors/kind.py",
+    "detectors/shared_kinds.py",
+    "detectors/source_calls.py",
 }
-"""Tables whose rows have names for users: options of engines, and phases."""
+"""Tables whose rows have words for users: options of engines, phases, kinds of findings, calls in a line."""
 SENTENCE = re.compile(r"[A-Za-z{}][\w{}'-]*(?:[,:;]? [A-Za-z{}][\w{}'-]*){2,}")
 """Three words in a row."""
 STILL_SAID = {

@@ -15,12 +15,14 @@ from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.paths import reaching_entries
 from scalana.detectors.thresholds.limits import NAMED
-from scalana.detectors.thresholds.shares import NEARLY_ALL
-from scalana.detectors.when.slow_steps import SLOW_STEPS, slow_steps
+from scalana.detectors.thresholds.shares import MAJORITY, MINOR, NEARLY_ALL, NEXT_TO_NOTHING
+from scalana.detectors.when.slow_steps import SLOW_STEPS, SlowStep, slow_steps
 from scalana.detectors.when.steady import STEADY
 from scalana.detectors.when.step_costs import CostByStep
+from scalana.detectors.when.step_presence import steps_with_cost
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.steps.find_steps import REPEATED
 from scalana.graphs.steps.steps import Steps
 
 
@@ -35,8 +37,14 @@ class InWhichSteps:
         if steps is None:
             return Annotated(findings)
         lost, costs = _Lost.of(steps, facts), CostByStep.of(facts.blame, steps, facts.timeline)
-        sections = {STEADY.name: facts.steady, SLOW_STEPS.name: slow_steps(steps, facts.ppg, facts.findings_of)}
-        return Annotated([_with_steps(finding, lost, costs) for finding in findings], sections)
+        by_step = [lost.of_finding(one, one.entries) if one.entries is not None else None for one in findings]
+        annotated = [
+            _with_steps(one, *known, costs, steps) if known is not None else one
+            for one, known in zip(findings, by_step, strict=True)
+        ]
+        known = [(one, lost_s[1]) for one, lost_s in zip(annotated, by_step, strict=True) if lost_s is not None]
+        slow = [_of_the_run(step, known, costs.number) for step in slow_steps(steps, facts.ppg, facts.findings_of)]
+        return Annotated(annotated, {STEADY.name: facts.steady, SLOW_STEPS.name: slow})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +94,44 @@ class _Lost:
         return phase, by_step[self.steps.steady()]
 
 
-def _with_steps(finding: Finding, lost: _Lost, costs: CostByStep) -> Finding:
-    if finding.entries is None:
-        return finding
-    phase, by_step = lost.of_finding(finding, finding.entries)
+def _with_steps(finding: Finding, phase: LostByPhase, by_step: FloatArray, costs: CostByStep, steps: Steps) -> Finding:
     if float(by_step.sum()) <= 0.0:
         return replace(finding, evidence=replace(finding.evidence, lost_by_phase=phase))
-    numbers = _in_steps(by_step, costs.number)
+    numbers = _counted(finding, by_step, costs, steps) or _in_steps(by_step, costs.number)
     evidence = replace(finding.evidence, lost_by_phase=phase, in_steps=numbers)
     return with_trend(replace(finding, evidence=evidence), by_step, costs)
+
+
+def _of_the_run(step: SlowStep, known: Sequence[tuple[Finding, FloatArray]], number: IntArray) -> SlowStep:
+    """A slow step with the finding of the whole run as its cause, where that explains most of what the step's own
+    analysis found: both are one cause then, which has one place. ``known`` are findings with what is lost by step."""
+    at = np.flatnonzero(number == step.number)
+    if step.cause is None or not len(at):
+        return step
+    ranks, least_s = set(step.cause.ranks), MAJORITY * step.cause.lost_s
+    fits = [(float(lost_s[at[0]]), one) for one, lost_s in known if ranks & set(one.ranks)]
+    largest_s, cause = max(fits, key=lambda fit: fit[0], default=(0.0, step.cause))
+    return replace(step, cause=replace(cause, lost_s=step.cause.lost_s)) if largest_s >= least_s else step
+
+
+def _counted(finding: Finding, by_step: FloatArray, costs: CostByStep, steps: Steps) -> InSteps | None:
+    """In how many steps the ranks of a finding do what no other rank does; None where others do it, too, or where that
+    cannot be counted.
+
+    Where steps are inferred, nobody knows when the first one of all began: what is lost in it (``by_step``) decides, or
+    that all others have it."""
+    place = finding.evidence.place
+    if place is None or place.seconds_others is None:
+        return None
+    longer = costs.longer_s(finding) if place.seconds_others <= NEXT_TO_NOTHING * place.seconds_here else None
+    present = steps_with_cost(longer[1], costs.timeline.period_s) if longer is not None else None
+    if present is None:
+        return None
+    if steps.source == REPEATED and steps.warm_up == 0 and present.any():
+        present[0] |= present[1:].all() or by_step[0] > MINOR * float(np.median(by_step[present]))
+    count = int(np.count_nonzero(present))
+    few = count <= NAMED and count < NEARLY_ALL * len(present)
+    return InSteps(count, len(present), costs.number[present].tolist() if few else None, counted=True)
 
 
 def _in_steps(lost_s: FloatArray, number: IntArray) -> InSteps:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.segments import sort_values
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
@@ -97,7 +97,7 @@ class _Culprit(NamedTuple):
     """Of the members ``[works]``."""
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def split_comparisons(low, high, runs, sums, groups, same, rules):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Split the wait groups of the comparisons from ``low`` to ``high``; returns (group, target, share) rows.
 
@@ -182,7 +182,7 @@ def split_comparisons(low, high, runs, sums, groups, same, rules):  # type: igno
     return out_group[:used].copy(), out_target[:used].copy(), out_share[:used].copy()
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _did(begin, end, columns, sums, count, rules):  # type: ignore[no-untyped-def]  # pragma: no cover
     """What the culprit did, of which there are the rows from ``begin`` to ``end``: its activities, and its waits as one
     total; and how much a difference from others may be by chance, each ``[columns + 1]``."""
@@ -201,7 +201,7 @@ def _did(begin, end, columns, sums, count, rules):  # type: ignore[no-untyped-de
     return did, noise
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _number_works(what, transfer, work_of, row_of_work):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Number the works that the culprit's activities are part of, also in ``row_of_work``; returns the number of each
     column, -1 for those that stand alone ``[2, columns + 1]``, and how many there are."""
@@ -217,7 +217,7 @@ def _number_works(what, transfer, work_of, row_of_work):  # type: ignore[no-unty
     return work, several
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _forget_numbers(what, work, work_of, row_of_work):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Clear what :func:`_number_works` wrote to ``row_of_work``."""
     for by in (CONTEXTS, CHOICES):
@@ -226,7 +226,7 @@ def _forget_numbers(what, work, work_of, row_of_work):  # type: ignore[no-untype
                 row_of_work[work_of[by, what[column]]] = -1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_work(sums, work, seconds, columns):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Add the seconds of columns to those of the works that they are part of."""
     for by in (CONTEXTS, CHOICES):
@@ -235,7 +235,7 @@ def _add_work(sums, work, seconds, columns):  # type: ignore[no-untyped-def]  # 
                 sums[work[by, column]] += seconds[column]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fill(usual, members, sums, begin, columns, wait_base):  # type: ignore[no-untyped-def]  # pragma: no cover
     """What each member did in the culprit's activities, and waited, as a row of ``usual``. The culprit's activities are
     the targets from ``begin`` on."""
@@ -255,7 +255,7 @@ def _fill(usual, members, sums, begin, columns, wait_base):  # type: ignore[no-u
                 usual[member * width + column] += seconds[row]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fill_work(usual, members, several, sums, transfer, work_of, row_of_work):  # type: ignore[no-untyped-def]  # pragma: no cover
     """What each member did of the culprit's works, in any context, as a row of ``usual``."""
     first, target, seconds = sums
@@ -270,7 +270,7 @@ def _fill_work(usual, members, several, sums, transfer, work_of, row_of_work):  
                     usual[member * several + row_of_work[work_of[by, what]]] += seconds[row]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _typical(usual, members, waits, median, mean):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Of every column of ``usual`` the median over all members, if there are two, and the mean over those that wait."""
     width = len(mean)
@@ -287,7 +287,7 @@ def _typical(usual, members, waits, median, mean):  # type: ignore[no-untyped-de
             median[column] = _median(usual, column, width, members)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _median(usual, column, width, members):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Median of a column of non-negative numbers."""
     values = np.empty(members, dtype=np.float64)
@@ -309,7 +309,7 @@ def _median(usual, column, width, members):  # type: ignore[no-untyped-def]  # p
     return 0.5 * (low + high)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _excess(excess, culprit, mine, mine_work, wanted):  # type: ignore[no-untyped-def]  # pragma: no cover
     """What the culprit did more of than the waiter and than is ordinary; where that explains too little of the wait,
     than the waiter alone; then without regard to sampling noise. The last that is tried stands. Of work that stands in
@@ -333,7 +333,7 @@ def _excess(excess, culprit, mine, mine_work, wanted):  # type: ignore[no-untype
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _cut(excess, work, by_context, did_work, mine_work, least_work):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Cut the excess of every work down to what was done more of all of it; returns what was taken. What stands in
     several contexts is taken from these one by one, the largest first, and that of a choice from all its parts."""
@@ -354,7 +354,7 @@ def _cut(excess, work, by_context, did_work, mine_work, least_work):  # type: ig
     return taken
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _take(excess, work, row, over):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Take seconds from the excess of one work, the context with the largest one first: what others did elsewhere is
     rather that than a call that it makes besides. Returns what was taken."""

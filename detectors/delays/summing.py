@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from scalana.detectors.delays.classes import Compared
 from scalana.detectors.delays.forks import CarriedIn
 from scalana.detectors.delays.join_waits import WorkByTarget
 from scalana.detectors.delays.targets import Numbering
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.segments import grown, sort_values
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
@@ -128,7 +128,7 @@ class _Targets(NamedTuple):
     """How many targets there are."""
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add(what, amount, scratch, touched, count):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Add an amount to a target if it is above 0; returns how many were touched."""
     if amount > 0.0:
@@ -139,7 +139,7 @@ def _add(what, amount, scratch, touched, count):  # type: ignore[no-untyped-def]
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _collect(at, runs, intervals, calls, work, carried, targets):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Sum the stretches of each run by target: own work, transfers, waits, and what was carried in where nothing was
     in common. What a member waited in earlier parts of the same wait is that wait, and nothing that it did besides."""

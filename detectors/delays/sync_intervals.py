@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -14,6 +13,7 @@ from scalana.detectors.thresholds.limits import SEARCHED_BACK, SEARCHED_BEHIND
 from scalana.detectors.thresholds.seconds import AT_ONCE_S
 from scalana.detectors.thresholds.shares import MAJORITY, SUBSTANTIAL
 from scalana.graphs.arrays.columns import concatenate
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.hashing import ordered
 from scalana.graphs.arrays.shards import each, portions_of, rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -212,7 +212,7 @@ def _apart(timeline: Timeline, done: IntArray, member_enter_s: FloatArray) -> np
     return apart
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _mark_early(exit_s, done, enter_s, first, portion, at_once_s, apart):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Mark those of a portion of the instances that a member left before another one came."""
     for instance in range(portion[0], portion[1]):
@@ -232,7 +232,7 @@ def _done_calls(timeline: Timeline, member_location: IntArray) -> IntArray:
     return done
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _wait_calls(wait_first, waits, posts, location, first, member_location, done):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Put the last call of each location that waits for an instance in place of its post."""
     for call in range(len(posts)):
@@ -272,7 +272,7 @@ def _left_calls(timeline: Timeline, done: IntArray, all_s: FloatArray) -> tuple[
     return left, early_s
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _last_before(post, done, time_s, exit_s):  # type: ignore[no-untyped-def]  # pragma: no cover
     """The last call from each post on, before its completion, that was over at a given time; at least the post."""
     result = np.empty_like(post)
@@ -284,7 +284,7 @@ def _last_before(post, done, time_s, exit_s):  # type: ignore[no-untyped-def]  #
     return result
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _member_at(instance, location, first, member_location):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Member entry of a location in an instance, -1 if it takes no part; members are ordered by location."""
     low, high = first[instance], first[instance + 1]
@@ -354,7 +354,7 @@ class _Meetings(NamedTuple):
     """When the last member came."""
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _common_operations(rows, calls, members, meetings, search, majority):  # type: ignore[no-untyped-def]  # pragma: no cover
     """For each row of each event, walk the culprit's calls back to the last instance that both locations have left.
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.columns import concatenate
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.shards import chunks, each, portions_of, rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations, idle_takes
@@ -384,7 +384,7 @@ class _Arrivals:
         return result
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _latest_before(low, high, since_s, until_s, enter, entries):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Of the ``entries`` from each ``low`` to ``high``, in order of ``enter``, the last in a stretch of time."""
     result = np.full(len(low), -1, dtype=np.int64)
@@ -435,7 +435,7 @@ def last_member(timeline: Timeline) -> IntArray:
     return last
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _latest(enter_s, members, first, low, high, last):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Of several that are equally late the last; of the instances from ``low`` to ``high``."""
     for instance in range(low, high):

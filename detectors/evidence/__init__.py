@@ -25,11 +25,15 @@ from scalana.detectors.evidence.module_code import (
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
 from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
-from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading
+from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading, StartedBy
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
+from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
 
 __all__ = [
+    "BusyCores",
+    "StepLimit",
+    "Transfers",
     "Alternative",
     "AtLine",
     "CodePlace",
@@ -63,5 +67,6 @@ __all__ = [
     "ScalingForecast",
     "SizeCosts",
     "SlowedLine",
+    "StartedBy",
     "TaskTimes",
 ]

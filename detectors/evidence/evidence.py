@@ -26,9 +26,10 @@ from scalana.detectors.evidence.module_code import CompiledCode, InnerModule, Mo
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
 from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
-from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading
+from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading, StartedBy
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import SizeCosts
+from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,10 @@ class Evidence:
     occurrences: int | None = None
     """Operations in which the ranks were late."""
     place: PlaceTime | None = None
+    whole_role: bool = False
+    """Whether these are all processes of a role that do this, each for as long, and others wait for them."""
     deadlock: Deadlock | None = None
+    started: StartedBy | None = None
     cpu: CpuSplit | None = None
     large_tasks: LargeTasks | None = None
     helper_share: float | None = None
@@ -91,6 +95,9 @@ class Evidence:
     """Seconds that a rank waits for each server without a record, the longest first."""
     compiled: CompiledCode | None = None
     input_bound: InputBound | None = None
+    step_limit: StepLimit | None = None
+    transfers: Transfers | None = None
+    busy_cores: BusyCores | None = None
     order: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Names of the fields above that are known, in the order in which they became so: that of the report's keys."""
 
@@ -111,7 +118,7 @@ class Evidence:
     @property
     def is_bound(self) -> bool:
         """Whether a predicted saving is an upper bound."""
-        return self.pipeline is not None and self.pipeline.at_most
+        return self.step_limit is not None or (self.pipeline is not None and self.pipeline.at_most)
 
     def cpu_split(self) -> tuple[float | None, float | None]:
         """Of the excess, the parts on a CPU and waiting for one; None where they are not known."""

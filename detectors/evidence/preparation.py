@@ -1,4 +1,5 @@
-"""Evidence about what is no work of the program itself: loading data, compiling, collecting garbage."""
+"""Evidence about what is no work of the program itself: loading data, compiling, collecting garbage,
+starting processes."""
 
 from __future__ import annotations
 
@@ -51,3 +52,12 @@ class Collecting(Flat):
     """Seconds by which the run is shorter with as many collections in the same steps on all ranks."""
     frozen_saving_s: float
     """The same without collections of the old generation: a bound for what ``gc.freeze`` saves."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedBy(Flat):
+    """How ranks come to be that another one starts."""
+
+    started_by: list[int]
+    started_after_s: float
+    """After the start of that one, on average."""

@@ -26,6 +26,8 @@ class InSteps:
     steps: int
     of: int
     numbers: list[int] | None = None
+    counted: bool = False
+    """Whether these are all steps in which the ranks do it at all, as no other rank does it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,63 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
-import re
-
 from scalana.detectors.evidence import PoolOrder
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
+from scalana.detectors.source_calls import source_call, source_line
 from scalana.detectors.thresholds.factors import NOT_THE_CORE
 from scalana.detectors.thresholds.shares import FLOOR, MAJORITY, SUBSTANTIAL
-
-_CALLS = (
-    (
-        re.compile(r"\bgc\.collect\("),
-        "Garbage collection visits every object of the rank: call gc.freeze() after the set-up, collect less often, "
-        "and check which objects only this rank keeps.",
-    ),
-    (
-        re.compile(r"\b(flock|lockf)\(|\bFileLock\("),
-        "Ranks serialise on this file lock: do less while it is held, or give each rank its own.",
-    ),
-    (
-        re.compile(r"\b(fsync|fdatasync|os\.sync)\(|\btorch\.save\("),
-        "Writing to disk blocks the rank: write less often, or in a background thread or process.",
-    ),
-    (
-        re.compile(r"\b(all_gather_object|gather_object|\w+_object_list)\("),
-        "This pickles objects and unpickles them on arrival: send less, or send tensors.",
-    ),
-    (
-        re.compile(r"\bempty_cache\("),
-        "Each call makes PyTorch allocate the memory again: call this less often.",
-    ),
-    (
-        re.compile(r"\b(subprocess\.(run|call|check_\w+)|os\.system|popen|system|waitpid)\("),
-        "The rank waits for a program that it starts here: start it earlier, less often, or in the background.",
-    ),
-    (
-        re.compile(r"\b((u|nano|clock_nano|thrd_)?sleep|sleep_(for|until))\("),
-        "The program itself sleeps here: wait for the actual event instead, or do not sleep on ranks that others "
-        "wait for.",
-    ),
-)
-"""What calls in the line itself say, the first that is there."""
-_RESTS = (
-    (
-        re.compile(r"\b(\w+_(lock|rdlock|wrlock)|sem_wait|lock|acquire)\(|\b(lock_guard|unique_lock|scoped_lock)\b"),
-        "The rank waits here for a lock that others hold: hold it for less time, or let fewer share it.",
-    ),
-    (
-        re.compile(r"\b(pthread|thrd)_join\(|\.join\(\)|\b(pthread_)?cond_(timed)?wait\("),
-        "The rank waits here for its own threads: give them less work, or let the rank work meanwhile.",
-    ),
-    (
-        re.compile(r"\b(p?read|readv|recv(from|msg)?|fread|fgets|fscanf|getline|accept|poll|select|epoll_wait)\("),
-        "The rank blocks on input here (a file, a pipe, a socket): read ahead, or in a background thread.",
-    ),
-)
-"""What calls in a line say of time off the CPU, the first that is there."""
 
 
 def advise(finding: Finding) -> str:
@@ -76,8 +25,8 @@ def advise(finding: Finding) -> str:
             "or make this as fast."
         )
     line = _source(finding)
-    if sentence := _of_line(line, _CALLS):
-        return sentence
+    if call := source_call(line):
+        return call.advice
     if _by_helpers(finding):
         return (
             "The rank waits for this work of its own background threads or workers: make it faster, or spread it "
@@ -85,6 +34,8 @@ def advise(finding: Finding) -> str:
         )
     if finding.kind == "serial":
         return "Only this rank works while all others wait: distribute the work, or move it off the critical path."
+    if evidence.whole_role:
+        return "All processes of this role take as long here: make this cheaper, or share it among more processes."
     if evidence.drifts:
         return "The ranks with the most work here change during the run: rebalance from time to time."
     if len(finding.ranks) > 1 and evidence.steady_share is not None and evidence.steady_share < MAJORITY:
@@ -92,8 +43,9 @@ def advise(finding: Finding) -> str:
     cpu, core_wait = evidence.cpu_split()
     if cpu is not None and core_wait is not None:
         if cpu + core_wait < 0.3:
-            off_cpu = "The time is spent off the CPU (I/O, sleep or a lock): overlap or remove it on these ranks."
-            return _of_line(line, _RESTS) or off_cpu
+            if rest := source_call(line, rests=True):
+                return rest.advice
+            return "The time is spent off the CPU (I/O, sleep or a lock): overlap or remove it on these ranks."
         if cpu + core_wait > 0.7:
             return _computing(finding)
         return (
@@ -116,14 +68,9 @@ def advise_order(pool: PoolOrder) -> str:
 
 def _source(finding: Finding) -> str:
     """The line of a finding, and that in the function which it calls to spend its time there."""
-    line = linecache.getline(finding.file, finding.line) if finding.line == finding.end_line else ""
+    line = source_line(finding.file, finding.line) if finding.line == finding.end_line else ""
     leaf = finding.evidence.leaf
-    return line + linecache.getline(leaf.file, leaf.line) if leaf is not None else line
-
-
-def _of_line(line: str, said: tuple[tuple[re.Pattern[str], str], ...]) -> str:
-    """The sentence of the first calls that are in a line, empty without any."""
-    return next((sentence for calls, sentence in said if calls.search(line)), "")
+    return line + source_line(leaf.file, leaf.line) if leaf is not None else line
 
 
 def _or_waiting(cpu: float, core_wait: float) -> str:

@@ -14,6 +14,7 @@ from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.leaf import leaf_of
 from scalana.detectors.rollup.library_calls import library_place
+from scalana.detectors.rollup.peers import are_alike, peers_of
 from scalana.detectors.rollup.place_time import PlaceSeconds, place_time, times_run
 from scalana.detectors.thresholds.certainty import MORE_SAMPLES
 from scalana.detectors.thresholds.factors import FAR_MORE
@@ -73,6 +74,7 @@ def describe(
     return replace(
         evidence,
         place=_place_time(candidate, time, here, timeline, psg),
+        whole_role=are_alike(here, time.wall_s, timeline),
         caused_s=_caused_s(candidate, table, timeline) if here.all() else None,
         cpu=CpuSplit(*shares, excess.asleep) if shares is not None else None,
         large_tasks=LargeTasks(len(excess.over_s), float(excess.over_s.sum())) if excess.of_pieces else None,
@@ -93,18 +95,19 @@ def _caused_s(candidate: Candidate, table: BlameTable, timeline: Timeline) -> li
 
 
 def _place_time(candidate: Candidate, time: PlaceSeconds, here: BoolArray, timeline: Timeline, psg: PSG) -> PlaceTime:
-    """What the candidate's ranks spend at its place, and the others."""
+    """What the candidate's ranks spend at its place, and the others that they are compared with."""
     wall = float(time.wall_s[here].mean())
     if here.all():
         return PlaceTime(wall)
-    others = float(time.wall_s[~here].mean())
+    peers = peers_of(here, time.wall_s, timeline)
+    others = float(time.wall_s[peers].mean())
     runs_here, runs_others = times_run(candidate.code_location.vertex, here, timeline, psg) or (None, None)
     return PlaceTime(
         seconds_here=wall,
         seconds_others=others,
         ratio=wall / others if others > 0.0 else float("nan"),
         cpu_here=float(time.cpu_s[here].mean()),
-        cpu_others=float(time.cpu_s[~here].mean()),
+        cpu_others=float(time.cpu_s[peers].mean()),
         runs_here=runs_here,
         runs_others=runs_others,
     )

@@ -8,6 +8,7 @@ from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.late_ranks.collecting import name_collections
 from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.late_ranks.late_ranks import Waiting, detect_halves
+from scalana.detectors.late_ranks.starting import name_starts
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Verdict, extent_of
 from scalana.detectors.thresholds.shares import MAJORITY
@@ -27,6 +28,7 @@ class LateRanks:
             "garbage-collection",
             "slow-transfer",
             "carried-in",
+            "started-late",
             "unresolved",
         )
     )
@@ -35,7 +37,7 @@ class LateRanks:
     def detect(self, facts: Facts) -> Outcome:
         """The root causes of waiting."""
         timeline, psg = facts.timeline, facts.psg
-        waiting = Waiting(facts.waits, facts.blame, facts.replay, facts.task_farms, facts.call_pools)
+        waiting = Waiting(facts.waits, facts.blame, facts.replay, facts.task_farms, facts.call_pools, facts.run.starts)
         modules = facts.modules
         findings, halves = detect_halves(timeline, psg, waiting, wanted=modules is not None)
         if modules is not None:
@@ -46,5 +48,5 @@ class LateRanks:
             halves = [*(finding for finding in findings if finding not in told), *halves]
             halves = without_turns(halves, timeline, facts.run, MAJORITY)
             told += [half for half in halves if any(is_half_of(half, one, modules, psg) for one in told)]
-        told = name_collections(told, facts)
+        told = name_starts(name_collections(told, facts), facts.run.starts, timeline)
         return Outcome([Verdict(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in told])

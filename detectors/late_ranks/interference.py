@@ -69,7 +69,7 @@ def _rival(finding: Finding, helper_cpu_s: FloatArray, psg: PSG) -> int:
     others, cpu, core_wait = place.seconds_others, split.cpu_share, split.core_wait_share
     if finding.evidence.helper_share != 0.0 or others is None or cpu is None or core_wait is None:
         return -1
-    if core_wait < SUBSTANTIAL or cpu > IN_PART:
+    if core_wait < SUBSTANTIAL or cpu > IN_PART or others >= place.seconds_here:
         return -1
     own = np.isin(np.arange(helper_cpu_s.shape[1]), finding.ranks)
     more = helper_cpu_s[:, own].mean(axis=1) - helper_cpu_s[:, ~own].mean(axis=1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import compress
 
 import numpy as np
@@ -21,6 +21,7 @@ from scalana.detectors.late_ranks.lines import is_made_up_for
 from scalana.detectors.late_ranks.masked import next_cause
 from scalana.detectors.late_ranks.pools import describe_pool
 from scalana.detectors.late_ranks.similar_ranks import with_alike
+from scalana.detectors.late_ranks.starting import is_started, with_started_together
 from scalana.detectors.late_ranks.uneven_tasks import UnevenTasks
 from scalana.detectors.noise.contention import CoreContention, alone, computes_in_turn, sync_intervals_of
 from scalana.detectors.noise.roles import is_ordinary, takes_its_share
@@ -30,6 +31,7 @@ from scalana.detectors.rollup.alone import join_done_alone
 from scalana.detectors.rollup.candidates import Candidate, join_entries, shares_of
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.paths import path_to
+from scalana.detectors.rollup.peers import among_peers
 from scalana.detectors.thresholds.differences import DEAD_BAND
 from scalana.detectors.thresholds.factors import FAR_MORE
 from scalana.detectors.thresholds.limits import MOST_FINDINGS
@@ -50,6 +52,7 @@ from scalana.detectors.whatif.replay import Change, Replay
 from scalana.graphs.arrays.shards import each
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.attribution.launchers import BETWEEN_CALLS
+from scalana.graphs.readers.processes.starts import Start
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE, Waits
@@ -97,6 +100,8 @@ class Waiting:
     replay: Replay
     farms: Sequence[TaskFarm]
     pools: Sequence[CallPool] = ()
+    starts: Mapping[int, Start] = field(default_factory=dict)
+    """Ranks that other ranks start, by rank."""
 
 
 def detect(timeline: Timeline, psg: PSG, waiting: Waiting) -> list[Finding]:
@@ -116,13 +121,18 @@ def detect_halves(
         return [], []
     run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()), waiting.pools)
     candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
+    candidates = among_peers(candidates, [farm.ranks for farm in waiting.farms], table, timeline, psg)
+    candidates = with_started_together(candidates, waiting.starts)
     candidates = [candidate for candidate in candidates if not _is_between_calls(candidate, psg)]
     large = [candidate for candidate in candidates if candidate.lost_s >= WORTH_A_FINDING * recorded]
     small = [candidate for candidate in candidates if candidate.lost_s < WORTH_A_FINDING * recorded]
     half = [candidate for candidate in small if wanted and candidate.lost_s >= MAJORITY * WORTH_A_FINDING * recorded]
     half = [candidate for candidate in half if candidate.code_location.kind == TargetKind.OWN]
     judged = _judged(large + half, run)
-    late = _late([candidate for candidate in large if _starts_apart(candidate, timeline)], small, judged, run)
+    started = [is_started(candidate, waiting.starts) for candidate in large]
+    others = [one for one, known in zip(large, started, strict=True) if not known and _starts_apart(one, timeline)]
+    late = _late(others, small, judged, run)
+    late += [(candidate, None) for candidate in compress(large, started)]  # it is known why: this is no noise
     halves = measure([candidate for candidate in half if _stands_out(candidate, judged, run)], table, timeline, psg)
     contention = CoreContention.of(timeline)
 

@@ -23,13 +23,15 @@ def with_alike(
     candidate: Candidate, change: Change, table: BlameTable, timeline: Timeline, psg: PSG
 ) -> tuple[Candidate, Change] | None:
     """A candidate with the ranks that take as long at its place, and what goes from the run when all are mended; None
-    where there are none, or where these are more than half of all: then it is the others that do little."""
+    where there are none, or where these make it more than half of all: then it is the others that do little."""
     if candidate.code_location.kind != TargetKind.OWN:
         return None
     wall_s = place_time(candidate, table, timeline, psg).wall_s
+    blamed = np.intersect1d(candidate.ranks, timeline.locations.rank[table.location[candidate.entries]])
     here_s = float(wall_s[candidate.ranks].mean())
     ranks = np.union1d(candidate.ranks, np.flatnonzero(wall_s >= AS_LONG * here_s))
-    if here_s <= 0.0 or len(ranks) == len(candidate.ranks) or 2 * len(ranks) > timeline.ranks:
+    is_most = 2 * len(ranks) > timeline.ranks and len(ranks) > len(candidate.ranks)
+    if here_s <= 0.0 or len(ranks) == len(blamed) or is_most:
         return None
     joined = replace(candidate, ranks=ranks.tolist())
     usual_s = float(np.median(np.delete(wall_s, ranks)))
@@ -37,7 +39,7 @@ def with_alike(
     targets = np.unique(table.target[candidate.entries])
     wanted = table.numbering.activity_mask(with_contexts_of_others(targets, joined.ranks, table.work, timeline))
     rank = timeline.locations.rank[burst_locations(timeline)[own.burst]]
-    rows = np.flatnonzero(wanted[own.activity] & np.isin(rank, np.setdiff1d(ranks, candidate.ranks)))
+    rows = np.flatnonzero(wanted[own.activity] & np.isin(rank, np.setdiff1d(ranks, blamed)))
     part = np.clip(1.0 - usual_s / np.maximum(wall_s, 1e-300), 0.0, 1.0)
     removed, shorter = np.zeros(len(timeline.calls) + len(timeline.locations)), np.zeros(len(timeline.calls))
     np.add.at(removed, own.burst[rows], own.seconds[rows] * part[rank[rows]])

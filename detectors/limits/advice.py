@@ -4,6 +4,22 @@ from __future__ import annotations
 
 from scalana.detectors.evidence import InputBound
 
+ADVICE = {
+    "collection-bound": "Call gc.freeze() after the set-up, so that the collector skips the objects that exist by "
+    "then, and collect less often: every N steps, on all ranks in the same ones.",
+    "write-bound": "Write less often, write less (no optimizer state, fewer copies), or let a background thread or "
+    "process write a copy while the next steps run (torch.distributed.checkpoint.async_save).",
+    "lock-bound": "Threads or processes take turns at this lock: do less while it is held, or give each its own data.",
+    "pickle-bound": "Send less through pickle: send tensors or arrays instead of objects, or shared memory.",
+    "program-bound": "All ranks wait for a program that they start here: start it once, earlier, or in the background.",
+    "read-bound": "All ranks wait for input here: read ahead in a background thread, or read larger pieces.",
+    "communication-bound": "Send fewer bytes (a smaller data type, gradients accumulated over more microbatches), send "
+    "them while the ranks compute, or combine small messages.",
+    "core-bound": "Use fewer threads or processes than cores: OMP_NUM_THREADS or torch.set_num_threads() for each "
+    "rank, num_workers of the loaders, the number of ranks. Or use more cores.",
+}
+"""By kind."""
+
 
 def advise(bound: InputBound, cores: int) -> str:
     """What to change of the loader, as far as it would help."""

@@ -1,186 +1,54 @@
-"""Causes that all ranks share, as a detector: today waiting for data."""
+"""Causes that all ranks share, as a detector: what limits a step although no rank differs from the others."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 
-from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.detector import Outcome
-from scalana.detectors.evidence import Evidence, InputBound, Loading
 from scalana.detectors.facts import Facts, Need
-from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.limits.advice import advise
-from scalana.detectors.limits.data_waits import DataWaits, data_waits
-from scalana.detectors.reconcile import Extent, Verdict
-from scalana.detectors.rollup.callers import callers
-from scalana.detectors.rollup.leaf import leaf_below
-from scalana.detectors.rollup.named_place import CodeLocation, named_places
-from scalana.detectors.thresholds.differences import DEAD_BAND
-from scalana.detectors.thresholds.factors import COMPARABLE
-from scalana.detectors.thresholds.shares import MAJORITY, MINOR, WORTH_IF_ONCE
-from scalana.detectors.whatif.replay import Change
-from scalana.graphs.arrays.segments import weighted_count
-from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import burst_locations
-from scalana.graphs.steps.window import gap_edges
+from scalana.detectors.limits import communication, cores, input_bound, source_costs
+from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
+from scalana.detectors.limits.shared_cause import SharedCause
+from scalana.detectors.reconcile import Extent, Verdict, covered
+from scalana.detectors.thresholds.shares import MAJORITY
 
-KIND = "input-bound"
-WORKERS = (1, 2, 4, 8)
-"""Numbers of workers that are predicted for."""
+RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
+    input_bound.input_bound,
+    source_costs.source_costs,
+    communication.communication,
+    cores.cores,
+)
+"""Where two speak of the same seconds, the earlier one has the word."""
+KINDS = (
+    input_bound.KIND,
+    *source_costs.KIND_OF.values(),
+    communication.KIND,
+    cores.KIND,
+)
+_NOTHING = Extent((), np.zeros(0, np.int64), np.zeros(0, np.int64))
+"""What is explained where some ranks spend more than others: what they do so, is for others to say."""
 
 
 class Limits:
     """What all ranks spend in a step, and what less of it would bring."""
 
-    kinds = (BY_NAME[KIND],)
+    kinds = tuple(BY_NAME[kind] for kind in KINDS)
     needs: frozenset[Need] = frozenset()
 
     def detect(self, facts: Facts) -> Outcome:
-        """At most one finding: ranks that all wait for data."""
-        if facts.steps is None or facts.has(Need.DEVICE):  # a device may have work while its host loads
+        """Of the steady state; none in single steps of a run, which are looked at for what is different in them."""
+        if facts.is_part or facts.has(Need.DEVICE):  # a device may have work while its host waits
             return Outcome()
-        waits = data_waits(facts.ppg.spans, facts.steps, facts.timeline.ranks)
-        if waits is None or float((waits.wait_s / np.maximum(waits.step_s, 1e-300)).min()) < MINOR:
+        profile = causal_profile(facts)
+        if profile is None:
             return Outcome()
-        if int(waits.workers.min()) < 0:
-            return Outcome()
-        activities, seconds = _work(waits, facts)
-        helped_s = float(seconds[facts.timeline.activities.helper[activities]].sum())
-        if int(waits.workers.max()) > 0 and helped_s < MAJORITY * float(seconds.sum()):
-            return Outcome()  # not for batches that are made, but for their way here, or for a core
-        finding = _finding(waits, activities, seconds, facts)
-        extent = Extent(tuple(finding.ranks), activities, np.zeros(0, np.int64))
-        alike = float(waits.wait_s.max()) <= COMPARABLE * float(np.median(waits.wait_s))
-        return Outcome([Verdict(finding, extent)], [extent] if alike else [])
-
-
-def _finding(waits: DataWaits, activities: IntArray, seconds: FloatArray, facts: Facts) -> Finding:
-    """The finding. ``activities`` make up the waiting, with the seconds of each."""
-    psg = facts.psg
-    place, work = _place(activities, seconds, waits, facts)
-    here = psg[place.vertex].place
-    line, end_line = place.lines(here)
-    loading = _loading(waits, facts)
-    core_s, cores = _core_s(activities, facts, waits)
-    step_s = float(np.median(waits.step_s))
-    more = [workers for workers in WORKERS if workers > int(waits.workers.max())]
-    saved_s = _saved_s(waits, [waits.left(workers, core_s) for workers in more], facts)
-    saved = zip(more, (seconds / waits.steps for seconds in saved_s), strict=True)
-    worth = {workers: saving_s for workers, saving_s in saved if saving_s >= WORTH_IF_ONCE * step_s}
-    best_s = max(worth.values(), default=0.0)
-    enough = [workers for workers, saving_s in worth.items() if saving_s >= (1.0 - DEAD_BAND) * best_s]
-    told = {workers: step_s - saving_s for workers, saving_s in worth.items() if workers <= enough[0]} if worth else {}
-    bound = InputBound(step_s, float(np.median(waits.wait_s)), list(told), list(told.values()))
-    return Finding(
-        kind=KIND,
-        vertex=place.vertex,
-        file=here.file,
-        line=line,
-        end_line=max(line, end_line),
-        function=psg.function_of(place.vertex),
-        vertex_kind=psg[place.vertex].kind.value,
-        ranks=list(range(facts.timeline.ranks)),
-        lost_s=float(waits.wait_s.sum()) * waits.steps,
-        lost_share=0.0,
-        saving_s=best_s * waits.steps,
-        evidence=Evidence(
-            loading=loading,
-            input_bound=bound,
-            leaf=leaf_below(place, work, facts.timeline, psg),
-            callers=callers(place.vertex, psg),
-        ),
-        advice=advise(bound, cores),
-    )
-
-
-def _loading(waits: DataWaits, facts: Facts) -> Loading:
-    """The loader in which was waited longest."""
-    spans = facts.ppg.spans
-    longest = waits.rows[int(np.argmax(spans.end_s(waits.rows) - spans.start_s(waits.rows)))]
-    workers, data_set = int(spans.integers("workers")[longest]), int(spans.texts("dataset")[longest])
-    return Loading(workers if workers >= 0 else None, spans.names[data_set] if data_set >= 0 else None)
-
-
-def _work(waits: DataWaits, facts: Facts) -> tuple[IntArray, FloatArray]:
-    """The activities that ranks wait in for data, or that others do meanwhile, with the seconds of each."""
-    timeline, psg, spans = facts.timeline, facts.psg, facts.ppg.spans
-    at = set(zip(spans.vertex[waits.rows].tolist(), spans.line[waits.rows].tolist(), strict=True))
-    lines = {line for _, line in at}
-    functions = {psg.function_of(vertex): line for vertex, line in at if 0 <= vertex < len(psg)}
-    below = {v.index for vertex, _ in at if 0 < vertex < len(psg) for v in psg.walk(vertex)}
-    activities = timeline.activities
-    found = []
-    for number, (vertex, helper) in enumerate(zip(activities.vertex.tolist(), activities.helper.tolist(), strict=True)):
-        if helper and len(activities.waits_vertex):
-            vertex, line = int(activities.waits_vertex[number]), int(activities.waits_line[number])
-        else:
-            line = int(activities.line[number])
-        inside = vertex in below or (0 <= vertex < len(psg) and functions.get(psg.function_of(vertex)) == line)
-        if inside and line in lines:
-            found.append(number)
-    rows = np.array(found, np.int64)
-    return rows, weighted_count(timeline.own.activity, timeline.own.seconds, len(activities))[rows]
-
-
-def _place(
-    activities: IntArray, seconds: FloatArray, waits: DataWaits, facts: Facts
-) -> tuple[CodeLocation, list[tuple[int, float]]]:
-    """The place that holds most of the work, else where the data are asked for; and the work that is named by it."""
-    timeline, spans = facts.timeline, facts.ppg.spans
-    table = timeline.activities
-    leaves = [CodeLocation(TargetKind.OWN, int(table.vertex[number]), int(table.line[number])) for number in activities]
-    named = named_places(leaves, [-1] * len(leaves), seconds.tolist(), timeline, facts.psg)
-    held: Counter[CodeLocation] = Counter()
-    for place, amount in zip(named, seconds.tolist(), strict=True):
-        held[place] += amount
-    if not held:
-        row = waits.rows[0]
-        return CodeLocation(TargetKind.OWN, int(spans.vertex[row]), int(spans.line[row])), []
-    best = max(held, key=lambda place: held[place])
-    work = zip(activities.tolist(), named, seconds.tolist(), strict=True)
-    return best, [(number, amount) for number, place, amount in work if place == best]
-
-
-def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[FloatArray, int]:
-    """What the cores of each rank take at least for a step of all that share them ``[ranks]``; and how many the rank
-    may use for which that is most, 0 where it is not known."""
-    run, own = facts.run, facts.timeline.own
-    vertices = np.unique(facts.timeline.activities.vertex[activities])
-    vertices = vertices[(vertices >= 0) & (vertices < len(facts.psg))]
-    here = np.isin(own.activity, activities)
-    rank = facts.timeline.locations.rank[burst_locations(facts.timeline)[own.burst[here]]]
-    itself_s = weighted_count(rank, own.cpu_s[here], facts.timeline.ranks)
-    helpers_s = np.asarray(facts.ppg.metrics["helper_cpu_s"][vertices].sum(axis=0))
-    steps = len(facts.steps) if facts.steps is not None else 1
-    need_s = (itself_s + helpers_s) / max(steps, 1) + (waits.step_s - waits.wait_s)
-    least_s = run.cores.least_s(need_s)
-    return least_s, run.cores.count([int(np.argmax(least_s))]) if least_s.any() else 0
-
-
-def _saved_s(waits: DataWaits, left: list[FloatArray], facts: Facts) -> list[float]:
-    """By how much earlier the run ends if only some part of each rank's waiting is left, for several such parts, each
-    ``[ranks]``."""
-    spans, timeline = facts.ppg.spans, facts.timeline
-    if timeline.ranks == 1:
-        return [float((waits.wait_s * (1.0 - part)).sum()) * waits.steps for part in left]
-    if not left:
-        return []
-    begin_s, end_s = gap_edges(timeline)
-    waited_s = np.zeros(len(begin_s))
-    calls = timeline.calls
-    for rank in range(timeline.ranks):
-        location = int(np.flatnonzero(timeline.locations.rank == rank)[0])
-        first, last = int(calls.first[location]), int(calls.first[location + 1])
-        bursts = np.append(np.arange(first, last), len(calls) + location)
-        rows = waits.rows[waits.rank == rank]
-        start, end = spans.start_s(rows), spans.end_s(rows)
-        at = np.clip(np.searchsorted(end_s[bursts], (start + end) / 2), 0, len(bursts) - 1)
-        inside = np.minimum(end, end_s[bursts[at]]) - np.maximum(start, begin_s[bursts[at]])
-        np.add.at(waited_s, bursts[at], np.maximum(inside, 0.0))
-    rank_of = timeline.locations.rank[burst_locations(timeline)]
-    changes = [Change.of(waited_s * (1.0 - part[rank_of])) for part in left]
-    measured_s, changed_s = facts.replay.run_ends_s(changes)
-    return [max(measured_s - ends_s, 0.0) for ends_s in changed_s]
+        verdicts: list[Verdict] = []
+        known: list[Extent] = []
+        for cause in (cause for recognise in RECOGNISERS for cause in recognise(profile, facts)):
+            if covered(cause.extent, known, facts.timeline) < MAJORITY:
+                verdicts.append(Verdict(cause.finding, cause.extent if cause.is_even else _NOTHING))
+            known.append(cause.extent)
+        return Outcome(verdicts, sections={LIMITS.name: profile})

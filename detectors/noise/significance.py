@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +15,7 @@ from scalana.detectors.thresholds.counts import SHOWS_THE_NOISE
 from scalana.detectors.thresholds.differences import DEAD_BAND, ORDINARY, STANDS_OUT, STANDS_OUT_AT_START
 from scalana.detectors.thresholds.shares import EXPLAINED
 from scalana.detectors.whatif.replay import Replay
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.hashing import number_columns, ordered
 from scalana.graphs.arrays.segments import at_quantiles, medians, quantiles, sort_segments, weighted_count
 from scalana.graphs.arrays.shards import each, portions_of
@@ -120,7 +120,7 @@ class _Seconds:
         return cls(own_s, stall_s, starved_s, start_s - begin_s, begin_s, run_s)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_up(work, helper, burst_s, own, stall, starved):  # type: ignore[no-untyped-def]  # pragma: no cover
     first, activity, seconds, cpu_s, core_wait_s = work
     own[0] = stall[0] = starved[0] = 0.0

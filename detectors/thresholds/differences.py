@@ -44,9 +44,9 @@ DEAD_BAND = 0.05
 Why: Clocks, caches and frequencies make ranks with equal work differ by some percent.
 
 - `attribution`: part of all rank-time: less waiting than this has no root worth naming
+- `input_bound`: part of what the best number of workers saves, by which fewer may save less
 - `late_ranks`: part of all recorded rank-seconds below which a candidate is not looked at, if it is not steady and
   alone
-- `limits.detector`: part of what the best number of workers saves, by which fewer may save less
 - `scaling.detector`: part of a place's own seconds below which its loss is none
 - `significance`: differences below this part of the stretch are no finding
 """
@@ -81,7 +81,9 @@ ORDINARY = 0.2
 
 Why: A choice: cores that share caches, or that others use as well for a while, differ.
 
+- `peers`: part by which a process takes longer than others of its role, to be late among them
 - `roles`: part by which one rank may compute more than is ordinary among those that have the same work
+- `shared_cause`: part by which a rank may spend more at a place than the middle one, where all share it
 - `significance`: part of what its stretches ordinarily take by which a rank must be late for a while (next to a single
   other one, half as long again as that one takes): a core that others use as well may be slow for a while, too
 - `task_farms`: part by which a rank's pieces may take longer than is usual

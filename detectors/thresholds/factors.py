@@ -13,6 +13,7 @@ AS_MUCH = 0.9
 
 Why: A choice: amounts are better known than lengths.
 
+- `cores`: part of a host's cores that the job itself must keep busy to be limited by them
 - `findings`: part of what the last of those makes from which another one makes as much
 - `modules`: of the others' speed, below which the same work is slow
 """
@@ -74,7 +75,7 @@ Why: A choice, for two threads of one core that both compute.
 - `contention`: times the CPU time of others up to which a core accounts for the difference: its neighbour computes as
   well (two threads of one core), or other programs use it
 - `findings`: times the median of its step, from which a trajectory is long
-- `limits.detector`: times the median that a rank may wait for data and be like the others
+- `input_bound`: times the median that a rank may wait for data and be like the others
 - `masked`: times that a cause may cost what its work lets all others wait, to be a cause by its work
 - `module_times`: times what a finding's ranks spend more at its place that a module may take longer, to be named for
   it: what its place leads to may be another cause
@@ -93,6 +94,7 @@ Why: More than two threads of one core, or a busy neighbour, make of equal work 
   itself: five standard deviations, of normal ones
 - `loss`: times the floor from which something was seen of a place at a size
 - `roles`: times what is ordinary that a stretch computes which is not like the others
+- `step_presence`: periods of the sampler that a step's cost must last, to be seen in each step that has any
 - `task_farms`: times the median that a piece takes which is not like the others
 - `uneven_tasks`: times what is ordinary that a piece computes which is not like the others
 """

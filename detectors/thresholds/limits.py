@@ -29,6 +29,7 @@ MOST_FINDINGS = 10
 
 Why: What remains is in the blame table.
 
+- `causal_profile`: places that are replayed
 - `late_ranks`: findings about late ranks
 - `scaling.detector`: findings about scaling loss
 """

@@ -72,6 +72,8 @@ Why: A choice: samples at the border of a place may fall to its neighbour.
 - `description`: part of what others do up to which the ranks of a finding do not do it
 - `findings`: part of the loop's process time below which a cause has next to no waiting
 - `named_line`: part of the seconds of the rank that runs a function most up to which another one does not run it
+- `peers`: part of the time of those at a place, up to which another process does not do it
+- `steps`: part of the time of those that a finding names, up to which other ranks do next to nothing at its place
 """
 WORTH_IF_UNSTEADY = 0.03
 """WORTH_A_FINDING where a busy machine, or a coarse clock, may make some of it.
@@ -94,12 +96,14 @@ WORTH_IF_ONCE = 0.05
 
 Why: A choice: five times as much as where repetitions show the noise.
 
+- `causal_profile`: part of a step that a place must take on the critical path to be replayed
 - `contention`: for what is late for no cause that is known, of ranks that wait for no cores
 - `culprit_findings`: part of a step that another schedule must save
 - `culprits`: part of a step from which a cause is worth a finding
+- `input_bound`: part of a step that more workers must save
 - `late_ranks`: for what happened too rarely for its noise to be known
-- `limits.detector`: part of a step that more workers must save
 - `replicas`: part of a step that a replica, or its cause, must cost the others
+- `shared_cause`: part of a step that must be saved without a cause that all ranks share
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.
@@ -120,7 +124,7 @@ Why: A choice: what is smaller cannot be the reason for most of a whole.
 - `reconcile`: part of a wait from which it counts as one that a finding is about
 - `roots`: a rank that waited for a smaller part of the time than this was busy
 - `step_waits`: an action whose wait was a smaller part of it than this had not waited
-- `topics.head`: part of a run's time in a library without a record, from which nothing is said of who waits
+- `report.head`: part of a run's time in a library without a record, from which nothing is said of who waits
 - `uneven_tasks`: part of the bursts in which a rank spends its time below which a burst is no task
 """
 WORTH_IF_DRIFTING = 0.1
@@ -135,18 +139,21 @@ MINOR = 0.1
 
 Why: A choice: what is estimated from samples and clocks is seldom better known.
 
+- `causal_profile`: part of a step that ranks spend at a place off the critical path, from which it is replayed
 - `charges`: part of the time that is compared by which a moment lies before its end
 - `description`: part of what a finding costs from which what others do instead is worth a word
 - `diagnose`: part of what a stage takes, up to which its layers are taken to be all of it
 - `diff`: part of the time of either run at places of both, below which they are suspected to be of different programs
 - `findings`: part of the time that a process is at a line, up to which others are hardly there
+- `input_bound`: part of a step that every rank waits for data, from which it is a cause that all share
 - `join_waits`: part of a burst within which it must end when the other thread is done
-- `limits.detector`: part of a step that every rank waits for data, from which it is a cause that all share
 - `named_line`: part of the time in the calls with excess that those without must take, to show that these have none
 - `recorded_messages`: part of all messages from which on they show how a program sends
 - `roles`: part of the CPU seconds of those that are waited for, below which those that wait have no work of their own;
   part of a candidate's excess, or waiting, that may be of another kind
 - `scaling.causes`: mean of the other ranks' work, of that of the one that works most, below which that one works alone
+- `step_presence`: part of what a step usually costs that has any cost, from which a step has some
+- `steps`: part of what a step usually loses, from which the first one, whose begin is inferred, loses something
 - `task_farms`: part of what a rank of a pool works before a call that others may work before the same; part of the
   pool's time by which ranks may end apart
 - `uneven_tasks`: part of what ranks compute at a place that must be in excess
@@ -235,6 +242,7 @@ Why: Nothing else can be as much.
   what the worst has, from which another is as bad
 - `description`: part of a cause that helpers of ranks do, from which it is these that ranks wait for
 - `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
+- `input_bound`
 - `interference`: part of the time without a core that a rank's helpers must have computed more than those of other
   ranks
 - `join_waits`: part of a location's time that a burst must take; part of a burst that must be neither work on a CPU nor
@@ -256,12 +264,16 @@ Why: Nothing else can be as much.
 - `named_line`: part of the excess in a function that decides where all of it goes; part of the time in a function that
   lies in the same parts of it here as elsewhere, if it always does the same
 - `named_place`: part of the blame that one line must have to be named by itself
+- `peers`: part of what a candidate costs that other roles wait, to be compared within its own
 - `pipeline.detector`: part of what a step takes longer that its causes must explain
 - `pools`: part of what ranks compute that must lie within calls of the pool
 - `reconcile`: part of what a finding speaks of that must be explained already for it to be left out
 - `replicas`: part of the waiting of a pipeline, from which one other is what it waits for
 - `roles`: part of what a candidate's ranks compute at its place, from which another rank has the same work
+- `shared_cause`
 - `slow_steps`: part of what a step is longer than usual that its cause must explain, as seconds that a rank waited
+- `steps`: part of what a slow step loses by its own analysis, that a finding of the run must lose in it to be its cause
+- `source_costs`
 - `steps_in_part`: part of a step that lies in it, on average over the processes, from which it is one of the part's
 - `sync_intervals`: part of the longest wait for a culprit by which it and a member may leave an operation apart, to be
   compared from there on: more would explain most of the wait
@@ -332,6 +344,7 @@ Why: What is left is minor (MINOR).
 - `bounds`: of the bound: from here on a single layer decides it
 - `cost_trend`: part of the steps which are nearly all; and of the pairs of a step before a jump and one after it, that
   must differ as the levels do: else some steps do
+- `step_presence`: part of a cost that lies in steps which show what it usually is in a step
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 """

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.delays.wait_states import Dependencies, Rule, find_dependencies, last_arrivals_s
 from scalana.detectors.thresholds.limits import CALLS_IN_CACHE, CHANGES_AT_ONCE
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import ROW, Timeline
@@ -323,7 +323,7 @@ def _begun_by_calls(timeline: Timeline, pairs: Dependencies) -> Timeline:
     return replace(timeline, calls=replace(calls, enter_s=enter_s), locations=replace(locations, start_s=start_s))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _replay(run, changed, before_s, now, meetings, arrival, times):  # type: ignore[no-untyped-def]  # pragma: no cover
     """The recurrence, for all changes at once: columns of two-dimensional arrays are of one change each.
 
@@ -472,20 +472,20 @@ def _replay(run, changed, before_s, now, meetings, arrival, times):  # type: ign
             at[here], before_s[here] = call + 1, exit_s
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _has_come(call, exit_s, calls, at, entered):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Whether a call is known to have been entered, as it was when another one was left."""
     there = calls[call].location
     return calls[call].enter_s <= exit_s and (at[there] > call or (at[there] == call and entered[there]))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _is_to_come(call, exit_s, calls, at, entered):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Whether a call had been entered when another one was left, and is not known to be yet."""
     return calls[call].enter_s <= exit_s and not _has_come(call, exit_s, calls, at, entered)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _wake(waiting, following, which, awaited, call, ready, count):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Put those of a list that wait for nothing behind a call with what is ready; returns how many are."""
     location = waiting[which]
@@ -501,7 +501,7 @@ def _wake(waiting, following, which, awaited, call, ready, count):  # type: igno
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _first_stuck(first, at, calls):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Of the locations that have not come to their end the one that left its call first, -1 where all have."""
     result = -1
@@ -511,7 +511,7 @@ def _first_stuck(first, at, calls):  # type: ignore[no-untyped-def]  # pragma: n
     return result
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _without(first, following, location):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Take a location out of a list; returns the first of those that are left."""
     if first == location:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.section_name import SectionName
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -144,7 +144,7 @@ def _enclosing(lane: IntArray, start: FloatArray, end: FloatArray) -> IntArray:
     return parent
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _nest(lane, start, end, parent):  # type: ignore[no-untyped-def]  # pragma: no cover
     for row in range(1, len(lane)):
         above = row - 1

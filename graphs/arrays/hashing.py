@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import IntArray
 
 _SMALL = 1 << 15
@@ -77,7 +77,7 @@ def ordered(number: IntArray, length: int) -> IntArray:
     return np.asarray(_ordered(number, length))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _ordered(number, length):  # type: ignore[no-untyped-def]  # pragma: no cover
     at = np.zeros(length + 1, np.int64)
     for value in number:
@@ -91,7 +91,7 @@ def _ordered(number, length):  # type: ignore[no-untyped-def]  # pragma: no cove
     return order
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _number_dense(key, low, span):  # type: ignore[no-untyped-def]  # pragma: no cover
     place = np.full(span, -1, np.int64)
     for row in range(len(key) - 1, -1, -1):
@@ -113,7 +113,7 @@ def _number_dense(key, low, span):  # type: ignore[no-untyped-def]  # pragma: no
     return first, number
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _fill(slots, key, first, used, shift):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Put known keys into empty slots."""
     for known in range(used):
@@ -123,7 +123,7 @@ def _fill(slots, key, first, used, shift):  # type: ignore[no-untyped-def]  # pr
         slots[slot] = known
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _number(key):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Number keys in the order of their first rows."""
     capacity = 1 << 12
@@ -157,7 +157,7 @@ def _number(key):  # type: ignore[no-untyped-def]  # pragma: no cover
     return number, first[:used].copy()
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _renumber(number, place):  # type: ignore[no-untyped-def]  # pragma: no cover
     for row in range(len(number)):
         number[row] = place[number[row]]

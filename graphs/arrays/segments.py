@@ -5,9 +5,9 @@ Small tables are handled by sorting, large ones by the hash tables of :mod:`~sca
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.hashing import distinct, ordered
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
@@ -69,14 +69,14 @@ def sort_segments(first: IntArray, value: FloatArray) -> FloatArray:
     return value
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sort_short(first, value, most):  # type: ignore[no-untyped-def]  # pragma: no cover
     for segment in range(len(first) - 1):
         if 1 < first[segment + 1] - first[segment] <= most:
             sort_values(value[first[segment] : first[segment + 1]])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def sort_values(values):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Sort a short array in place, by insertion over shrinking steps (Shell 1959); numba's own sort takes a second to
     compile for every type."""
@@ -92,7 +92,7 @@ def sort_values(values):  # type: ignore[no-untyped-def]  # pragma: no cover
         step //= 2
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def grown(values, length):  # type: ignore[no-untyped-def]  # pragma: no cover
     """A longer array that begins with the same values; quicker to compile than ``concatenate``."""
     result = np.empty(length, values.dtype)

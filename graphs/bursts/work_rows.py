@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-import numba
 import numpy as np
 
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 
@@ -61,7 +61,7 @@ def exact_cpu(rows: Rows, cpu_ns: IntArray, mended: BoolArray | None = None) -> 
     _exact_cpu(rows.burst, rows.seconds, rows.cpu_s, rows.core_wait_s, cpu_ns, mended)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _exact_cpu(burst, seconds, cpu_s, core_wait_s, cpu_ns, mended):  # type: ignore[no-untyped-def]  # pragma: no cover
     first = 0
     while first < len(burst):

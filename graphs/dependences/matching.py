@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.hashing import distinct, packed
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import IntArray
@@ -192,7 +192,7 @@ def _slots(channel: Ints, seq: Ints, kind: Ints) -> Slots:
     return slot, 2 * int(begin[-1])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _limits(channel, seq, low, high):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Lowest and highest number in each channel."""
     for row in range(len(channel)):
@@ -233,7 +233,7 @@ def _arranged(slot: Ints, slots: int) -> tuple[Ints, Ints]:
     return order, begin[:-1]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _arrange(slot, begin, order):  # type: ignore[no-untyped-def]  # pragma: no cover
     for row in range(len(slot)):
         begin[slot[row] + 2] += 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.shards import chunks, each, portions_of
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.dependences.returns import PROGRESS_S, lets_end, returns_of
@@ -110,7 +110,7 @@ def blocking_progress(calls: Calls, instances: Instances, rank: IntArray, commun
     return signals_of(given[waiter].astype(np.int64), waiter, FLUSH)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _handed_on(asked, first, members, enter_s, exit_s, back_s, given):  # type: ignore[no-untyped-def]  # pragma: no cover
     """For members of the instances ``asked`` the call with which another one came back, and let them end.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.dependences.matching import _numbered
@@ -117,7 +117,7 @@ def _next_of_its_own(events: Events, rank: IntArray, access: IntArray, several: 
     return result
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def lets_end(away, since, came, until, least_s):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Whether a partner that came back when it had been ``away`` for a time lets a waiter ``since`` some moment end.
 
@@ -126,7 +126,7 @@ def lets_end(away, since, came, until, least_s):  # type: ignore[no-untyped-def]
     return away >= least_s and 2 * away >= came - since and 2 * (until - came) <= away
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _last_return(waiter, partner, calls, least_s, reach, result):  # type: ignore[no-untyped-def]  # pragma: no cover
     """The call with which a partner came back during each waiter, and let it end.
 

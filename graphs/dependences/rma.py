@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from scalana.graphs.arrays.columns import concatenate
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.dependences.matching import _numbered, _running_count
 from scalana.graphs.dependences.rows import (
@@ -146,7 +146,7 @@ def _lock_epochs(operation: IntArray, place: IntArray, tag: IntArray) -> tuple[I
     return exclusive, last, held
 
 
-@numba.njit(cache=True)
+@compiled
 def _conflicting(locks):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Row of the unlock that each call waits for, -1 for none. Rows are sorted by (window, enter).
 

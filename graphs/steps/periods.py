@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
@@ -82,7 +82,7 @@ class _Columns(NamedTuple):
     before: FloatArray
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _begun(first, start, rank, time):  # type: ignore[no-untyped-def]  # pragma: no cover
     """The first period of a rank that does not begin before a time."""
     low, high = first[rank], first[rank + 1]
@@ -95,7 +95,7 @@ def _begun(first, start, rank, time):  # type: ignore[no-untyped-def]  # pragma:
     return low
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _until(periods, rank, time):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Seconds in the periods of a rank before a time."""
     first, start, end, before = periods
@@ -105,14 +105,14 @@ def _until(periods, rank, time):  # type: ignore[no-untyped-def]  # pragma: no c
     return before[period] + min(time, end[period]) - start[period]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _inside(rank, since, until, periods, result):  # type: ignore[no-untyped-def]  # pragma: no cover
     for row in range(len(rank)):
         if until[row] > since[row]:
             result[row] = _until(periods, rank[row], until[row]) - _until(periods, rank[row], since[row])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _row_at(rank, time, periods, result):  # type: ignore[no-untyped-def]  # pragma: no cover
     first, start, end, _ = periods
     for row in range(len(rank)):

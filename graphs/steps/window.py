@@ -39,6 +39,7 @@ def window(timeline: Timeline, start_s: FloatArray, end_s: FloatArray) -> Timeli
         step_number=timeline.step_number[marked],
         unwritten=_unwritten(timeline, row, kept, number, begin, end),
         whole=timeline.whole or timeline,
+        role=timeline.role,
     )
 
 

@@ -69,9 +69,9 @@ examples:
 
 def _text(analysis: Analysis, printed: bool) -> str:
     """The section and the findings that belong to it."""
+    from scalana.detectors.ranking import ranked
     from scalana.detectors.rl.cause_table import CAUSES
     from scalana.report.findings.cause import cause_of
-    from scalana.report.findings.order import by_loss
     from scalana.report.text import findings
     from scalana.report.text.page import joined
     from scalana.report.text.paint import Paint
@@ -81,7 +81,7 @@ def _text(analysis: Analysis, printed: bool) -> str:
     width = console.width(sys.stdout) if printed else 100
     paint = Paint(printed and console.wants_color(sys.stdout))
     kinds = {cause.kind for cause in CAUSES if cause.kind}
-    causes = [cause_of(each, analysis.ppg.run) for each in by_loss(analysis.findings) if each.kind in kinds]
+    causes = [cause_of(each, analysis.ppg.run) for each in ranked(analysis.findings) if each.kind in kinds]
     blocks = [section_lines(section, width, paint) for section in rl.sections(analysis)]
     return joined([*blocks, *(findings.block(number, cause, width, paint) for number, cause in enumerate(causes, 1))])
 

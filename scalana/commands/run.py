@@ -34,8 +34,8 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.usage = (
-            "scalana run [-o DIR] [--rate HZ] [--format text|json] [--mpi] [--job ID] [--no-report] "
-            "[--report-with PYTHON] -- COMMAND ..."
+            "scalana run [-o DIR] [--rate HZ] [--format text|json] [--mpi] [--job ID] "
+            "[--collect HOST:PORT|no] [--no-report] [--report-with PYTHON] -- COMMAND ..."
         )
         parser.add_argument(
             "-o", "--output", metavar="DIR", help="run folder to create (default: scalana-<date>-<time>)"
@@ -54,6 +54,13 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             metavar="ID",
             help="of a job that is started on several hosts: the same name on each (default: what its launcher says)",
         )
+        parser.add_argument(
+            "--collect",
+            metavar="HOST:PORT",
+            default=os.environ.get("SCALANA_COLLECT", ""),
+            help="where the first start of a job takes the records of the others, if they share no file system "
+            "(default: its host, and a port that the job determines); no: records stay where they are",
+        )
         parser.add_argument("--no-report", action="store_true", help="record, but write no report")
         parser.add_argument(
             "--report-with",
@@ -67,7 +74,7 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         """Run the job to its end, report, and leave as the job left."""
         if not sys.platform.startswith("linux"):
             raise CommandError("scalana run records on Linux only; here, use scalana report for runs of other machines")
-        from scalana.job import gathering, launch, parts, supervise
+        from scalana.job import launch, parts, supervise
 
         command = _command(args)
         if args.report_with:
@@ -108,10 +115,13 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             _remove_unused(place)
             return _not_started(command[0], error)
         info["seconds"] = time.monotonic() - begin
-        info["exit_code"] = supervise.shell_code(returncode)
+        info["exit_code"] = exit_code = supervise.shell_code(returncode)
         if os.path.isdir(folder):
             _write_info(place, info)
-        if args.no_report or gathering.reports(place, part, time.monotonic() - begin, console.complain):
+        from scalana.job import gathering  # here: a job waits for all that is loaded before it
+
+        ended = gathering.Ended(place, part, time.monotonic() - begin, exit_code, not args.no_report, args.collect)
+        if gathering.reports(ended, console.complain):
             _finish(folder, command, args, missing, mpi="SCALANA_MPI_WRAPPERS" in env)
         return supervise.exit_like(returncode)
 
@@ -240,9 +250,9 @@ def _take_place(wanted: str | None, part: Part) -> Place:
 
 
 def _write_info(place: Place, info: dict[str, object]) -> None:
-    from scalana.job import gathering
+    from scalana.job import meeting
 
-    console.or_complain(layout.info_file(place.folder), lambda _: gathering.say_start(place, info))
+    console.or_complain(layout.info_file(place.folder), lambda _: meeting.say_start(place, info))
 
 
 def _remove_unused(place: Place) -> None:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalana.detectors.ranking import ranked
 from scalana.export.lanes import layers
 from scalana.graphs.metrics import own_first
 from scalana.report import names
 from scalana.report.findings.claims import claim
-from scalana.report.findings.order import by_loss
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.record.format import SPAN_TYPES
 from scalana.version import __version__
@@ -39,7 +39,7 @@ def pieces(analysis: Analysis) -> Iterator[str]:
     told = [
         f"{names.place(names.relative(finding.file, run.cwd), finding.line)} {finding.function}: "
         + claim(finding, run.ranks, run.names)
-        for finding in by_loss(analysis.findings)
+        for finding in ranked(analysis.findings)
     ]
     about = {"tool": f"scalana {__version__}", "command": " ".join(map(str, run.command)), "findings": told}
     yield '{"displayTimeUnit":"ms","otherData":' + _json(about) + ',"traceEvents":[\n'

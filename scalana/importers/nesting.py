@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import IntArray
 
 
@@ -28,7 +28,7 @@ def innermost(start_ns: IntArray, end_ns: IntArray, order: IntArray, times_ns: I
     return found
 
 
-@numba.njit(cache=True)
+@compiled
 def _nest(start, end, order, around):  # type: ignore[no-untyped-def]  # pragma: no cover
     stack = np.empty(len(order), np.int64)
     height = 0
@@ -41,7 +41,7 @@ def _nest(start, end, order, around):  # type: ignore[no-untyped-def]  # pragma:
         height += 1
 
 
-@numba.njit(cache=True)
+@compiled
 def _look(start, end, order, times, found):  # type: ignore[no-untyped-def]  # pragma: no cover
     stack = np.empty(len(order), np.int64)
     height, at = 0, 0

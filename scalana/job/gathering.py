@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from scalana.job import meeting
+from scalana.job import meeting, transfer
 from scalana.job.meeting import Place
 from scalana.job.parts import Part
-from scalana.runtime.record import layout
+from scalana.job.receiving import Receiver
+from scalana.job.sending import send
 
 LEAST_PATIENCE_S = 30.0
 PATIENCE = 0.1
@@ -37,51 +37,94 @@ class Others:
 
     def __str__(self) -> str:
         named = ", ".join(dict.fromkeys(self.going))
-        unknown = f"{self.absent} that did not start here" if self.absent else ""
+        unknown = f"{self.absent} start{'s' * (self.absent > 1)} of the job on other hosts" if self.absent else ""
         return " and ".join(part for part in (named, unknown) if part)
 
 
-def reports(place: Place, part: Part, seconds: float, say: Callable[[str], None]) -> bool:
+@dataclass(frozen=True)
+class Ended:
+    """A start that has ended."""
+
+    place: Place
+    part: Part
+    seconds: float
+    exit_code: int
+    wants_report: bool = True
+    collect: str = ""
+    """``HOST:PORT`` where the first start listens, if the user says so; ``no`` forbids it."""
+
+    @property
+    def address(self) -> tuple[str, list[int]]:
+        """The host of the first start, and the ports at which it may listen; none where records stay where they are."""
+        if self.collect == "no":
+            return "", []
+        host, _, port = self.collect.rpartition(":")
+        if host and port.isdecimal():
+            return host.strip("[]"), [int(port)]
+        return self.part.head, transfer.ports_of(self.part.job) if self.part.head else []
+
+    @property
+    def patience_s(self) -> float:
+        """How long the others are waited for."""
+        return max(LEAST_PATIENCE_S, PATIENCE * self.seconds)
+
+
+def reports(ended: Ended, say: Callable[[str], None]) -> bool:
     """Whether the report is the task of a start that has ended; then the others have ended, or are not waited for.
 
-    Args:
-        place: Where it recorded.
-        part: What it started.
-        seconds: How long that took.
-        say: Writes a line for the user.
+    ``say`` writes a line for the user.
     """
+    place = ended.place
     if not place.name or not os.path.isdir(place.folder):
         return True
-    if place.reports:
-        try:
-            lacking = wait_for_others(place, part, patience_s(seconds), say)
-        except KeyboardInterrupt:
-            lacking = others_of(place, part)
-        if not lacking.none:
-            say(f"reporting without the records of {lacking}")
+    try:
+        return _lead(ended, say) if place.reports else _follow(ended, say)
+    except KeyboardInterrupt:
+        if not place.reports:
+            _say_where(place, say)
+        return place.reports
+
+
+def _lead(ended: Ended, say: Callable[[str], None]) -> bool:
+    """Wait for the others, and take the records of those that have none of this folder."""
+    place, part = ended.place, ended.part
+    _, ports = ended.address
+    others = others_of(place, part)
+    if others.none or not (ended.wants_report or others.absent):
         return True
-    head = head_of(place)
-    if head:
+    receiver = Receiver(place.folder, ports if others.absent else [])
+    try:
+        with receiver.open():
+            lacking = wait_for_others(ended, say, lambda: receiver.receives)
+    except KeyboardInterrupt:
+        lacking = others_of(place, part)
+    if not lacking.none:
+        say(f"reporting without the records of {lacking}")
+    return True
+
+
+def _follow(ended: Ended, say: Callable[[str], None]) -> bool:
+    """Leave the report to the first start, once it has the records."""
+    place = ended.place
+    if head := head_of(place):
         say(f"recorded; {head} reports ({place.folder})")
+        return False
+    host, ports = ended.address
+    sender = transfer.Sender(place.name, os.uname().nodename, ended.exit_code, ended.seconds)
+    if ports and send(place.folder, sender, host, ports, ended.patience_s):
+        say(f"recorded, and sent to {host}, which reports (kept in {place.folder})")
     else:
-        say(
-            f"recorded in {os.uname().nodename}:{place.folder}; copy this folder to the host of the first start, and "
-            f"there: scalana report DIR {os.path.basename(place.folder)}"
-        )
+        _say_where(place, say)
     return False
 
 
-def say_start(place: Place, info: Mapping[str, object]) -> None:
-    """Write into the run folder how a start goes; the one that reports does so for the run.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    if place.name:
-        said = {**info, **_read_host(place)}
-        layout.write_json(layout.start_file(place.folder, place.name), said)
-    if place.reports or ("exit_code" in info and not os.path.exists(layout.info_file(place.folder))):
-        layout.write_info(place.folder, info)
+def _say_where(place: Place, say: Callable[[str], None]) -> None:
+    name = os.path.basename(place.folder)
+    here = f"{os.uname().nodename}:{place.folder}"
+    say(
+        f"the records of this start are in {here}; to put the job together, on the host of the first start: "
+        f"rsync -a {here}/ {name}-{place.name} && scalana report {name} {name}-{place.name}"
+    )
 
 
 def others_of(place: Place, part: Part) -> Others:
@@ -95,17 +138,20 @@ def others_of(place: Place, part: Part) -> Others:
     return Others(going, max(part.count - len(starts), 0))
 
 
-def wait_for_others(place: Place, part: Part, patience_s: float, say: Callable[[str], None]) -> Others:
-    """Wait until all other starts have ended, at most for so long. Returns those that have not."""
-    begin, announced = time.monotonic(), False
-    while not (others := others_of(place, part)).none:
+def wait_for_others(ended: Ended, say: Callable[[str], None], receives: Callable[[], bool] = lambda: False) -> Others:
+    """Wait until all other starts have ended, at most as long as there is patience, and while records come.
+
+    Returns those that have not.
+    """
+    begin, announced, patience_s = time.monotonic(), False, ended.patience_s
+    while not (others := others_of(ended.place, ended.part)).none or receives():
         waited_s = time.monotonic() - begin
-        if waited_s > patience_s:
+        if waited_s > patience_s and not receives():
             break
-        if not announced and waited_s > min(_QUIET_S, patience_s / 2):
+        if not announced and waited_s > _QUIET_S:
             announced = True
             say(f"waiting for {others}, up to {patience_s:.0f} s (Ctrl-C: report now)")
-        time.sleep(min(_LOOK_S, patience_s))
+        time.sleep(_LOOK_S)
     return others
 
 
@@ -113,12 +159,3 @@ def head_of(place: Place) -> str:
     """Host of the start that reports, empty where it is not in the folder."""
     starts = meeting.starts_in(place.folder).values()
     return next((str(start.get("host", "")) for start in starts if start.get("reports")), "")
-
-
-def patience_s(seconds: float) -> float:
-    """How long a job of so many seconds is waited for."""
-    return max(LEAST_PATIENCE_S, PATIENCE * seconds)
-
-
-def _read_host(place: Place) -> dict[str, Any]:
-    return {"host": os.uname().nodename, "reports": place.reports}

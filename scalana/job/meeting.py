@@ -77,6 +77,19 @@ def starts_in(folder: str) -> dict[str, dict[str, Any]]:
     return {name: _read(layout.start_file(folder, name)) for name in layout.start_names(folder)}
 
 
+def say_start(place: Place, info: Mapping[str, object]) -> None:
+    """Write into the run folder how a start goes; the one that reports does so for the run.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if place.name:
+        said = {**info, "host": os.uname().nodename, "reports": place.reports}
+        layout.write_json(layout.start_file(place.folder, place.name), said)
+    if place.reports or ("exit_code" in info and not os.path.exists(layout.info_file(place.folder))):
+        layout.write_info(place.folder, info)
+
+
 def _place_in(folder: str, part: Part, new: bool) -> Place | None:
     """A place in a folder; None where it is another run's."""
     if part.is_whole and new:

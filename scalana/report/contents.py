@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from scalana.report import head
 from scalana.report.document.contents import Contents
 from scalana.report.findings.cause import cause_of
 from scalana.report.findings.order import faults_of, rest, warnings
-from scalana.report.topics import head
 from scalana.report.topics.table import sections_of
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scalana.detectors.annotate.replayed import REPLAY_ERROR
+from scalana.detectors.ranking import ranked
 from scalana.report.findings.entry import finding_entry, process_entry
-from scalana.report.findings.order import by_loss, warnings
+from scalana.report.findings.order import warnings
 from scalana.report.topics.table import entries_of
 from scalana.report.topics.time import entry
 from scalana.report.values import plain
@@ -27,6 +28,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
             "command": [str(word) for word in run.command],
             "ranks": int(run.ranks),
             **_worlds(run),
+            **_hosts(run),
             "seconds": plain(run.seconds),
             "rate_hz": plain(run.rate_hz) or None,
             "exit_code": plain(run.exit_code),
@@ -35,7 +37,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
             "warnings": warnings(analysis),
         },
         "time": entry(analysis.time),
-        "findings": [finding_entry(finding, run.cwd, run.names) for finding in by_loss(analysis.findings)],
+        "findings": [finding_entry(finding, run.cwd, run.names) for finding in ranked(analysis.findings)],
         "communication": _communication(run),
         **entries_of(analysis),
     }
@@ -49,6 +51,13 @@ def _communication(run: RunInfo) -> list[dict[str, Any]]:
         for rank, (calls, seconds) in enumerate(zip(run.calls_of_rank, run.comm_s_of_rank, strict=True))
         if rank not in missing
     ]
+
+
+def _hosts(run: RunInfo) -> dict[str, Any]:
+    """The hosts of a run, and which one each process is on."""
+    hosts = list(dict.fromkeys(host for host in run.host_of_rank if host))
+    rows = {host: row for row, host in enumerate(hosts)}
+    return {"hosts": hosts, "host_of_rank": [rows.get(host, -1) for host in run.host_of_rank]} if hosts else {}
 
 
 def _worlds(run: RunInfo) -> dict[str, Any]:

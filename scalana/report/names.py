@@ -114,6 +114,27 @@ def rank_seconds(value: float) -> str:
     return f"{value:.{1 if abs(value) >= 9.95 else 2 if abs(value) >= 0.0995 else 4}f} rank-seconds"
 
 
+def data(count: float) -> str:
+    """An amount of data.
+
+    >>> data(512), data(30.5e6), data(2.41e9)
+    ('512 B', '30.5 MB', '2.41 GB')
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def rate(bytes_per_s: float) -> str:
+    """A bandwidth.
+
+    >>> rate(30.5e6)
+    '30.5 MB/s'
+    """
+    return f"{data(bytes_per_s)}/s"
+
+
 def percent(share: float) -> str:
     """A share of one.
 

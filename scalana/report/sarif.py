@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalana.detectors.kinds import kind_of
+from scalana.detectors.ranking import ranked
 from scalana.report import names
 from scalana.report.findings.claims import claim
-from scalana.report.findings.order import by_loss, warnings
+from scalana.report.findings.order import warnings
 from scalana.report.findings.sentences import cost
 from scalana.report.values import plain
 from scalana.version import __version__
@@ -30,7 +31,7 @@ _FINGERPRINT = "scalana/v1"
 def render(analysis: Analysis) -> str:
     """The findings as a SARIF log with one run. Files below the job's working directory are relative to ``JOB``."""
     run = analysis.ppg.run
-    findings = by_loss(analysis.findings)
+    findings = ranked(analysis.findings)
     kinds = list(dict.fromkeys(finding.kind for finding in findings))
     driver = {"name": "scalana", "version": __version__, "rules": [_rule(kind) for kind in kinds]}
     log: dict[str, Any] = {

@@ -20,7 +20,12 @@ TWO = [Part("torchrun x", "torchrun-x", index, 2, 2) for index in range(2)]
 
 def end(place: Place, code: int = 0) -> None:
     """A start ends."""
-    gathering.say_start(place, {"command": ["x"], "seconds": 1.0, "exit_code": code})
+    meeting.say_start(place, {"command": ["x"], "seconds": 1.0, "exit_code": code})
+
+
+def ended(place: Place, part: Part, **how: str) -> gathering.Ended:
+    """A start that has ended, after a second."""
+    return gathering.Ended(place, part, 1.0, 0, **how)  # type: ignore[arg-type]
 
 
 def test_starts_of_one_job_share_a_folder_and_the_first_reports(tmp_path: Path) -> None:
@@ -95,20 +100,22 @@ def test_the_head_waits_for_the_others(tmp_path: Path) -> None:
     said: list[str] = []
     later = threading.Timer(0.3, end, [other])
     later.start()
-    assert gathering.wait_for_others(head, TWO[0], 30.0, said.append).none
+    assert gathering.wait_for_others(ended(head, TWO[0]), said.append).none
     later.join()
     assert not said
 
 
-def test_the_wait_ends_and_says_for_which_host(tmp_path: Path) -> None:
+def test_the_wait_ends_and_says_for_which_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     head, _ = (take_place(str(tmp_path / "run"), part) for part in TWO)
     said: list[str] = []
     begin = time.monotonic()
-    lacking = gathering.wait_for_others(head, TWO[0], 0.4, said.append)
+    monkeypatch.setattr(gathering, "LEAST_PATIENCE_S", 0.4)
+    monkeypatch.setattr(gathering, "_QUIET_S", 0.1)
+    lacking = gathering.wait_for_others(ended(head, TWO[0]), said.append)
     assert time.monotonic() - begin >= 0.4
     assert lacking.going and str(lacking) in said[0]
     alone = take_place(str(tmp_path / "alone"), TWO[0])
-    assert "did not start here" in str(gathering.others_of(alone, TWO[0]))
+    assert "1 start of the job" in str(gathering.others_of(alone, TWO[0]))
 
 
 def test_the_head_is_known_by_what_it_wrote(tmp_path: Path) -> None:

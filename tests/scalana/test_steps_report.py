@@ -14,6 +14,7 @@ import pytest
 import scalana
 from scalana.detectors.evidence import Evidence, InSteps, LostByPhase
 from scalana.detectors.when.region_times import REGIONS, RegionTime
+from scalana.detectors.when.slow_steps import SLOW_STEPS, SlowStep
 from scalana.graphs.steps.periods import Periods
 from scalana.report import names, text
 from scalana.report.findings import over_steps
@@ -22,7 +23,7 @@ from tests.known import with_section
 from tests.needs import torch_or_skip
 from tests.runtime import jobs
 from tests.scalana.command import command
-from tests.scalana.examples import late_rank
+from tests.scalana.examples import balanced, late_rank
 from tests.scalana.recorded import PREPARE_LINE, STEPS, write_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,8 +139,20 @@ def test_when(tmp_path: Path) -> None:
 
     assert when(InSteps(2, 90, [41, 77]), 1.0, 8.0, 0.0) == "It happens in steps 41, 77."
     assert when(InSteps(20, 90), 1.0, 8.0, 0.0) == "It happens mostly in 20 of 90 steps."
+    assert when(InSteps(20, 90, counted=True), 1.0, 8.0, 0.0) == "It happens in 20 of 90 steps."
+    assert when(InSteps(90, 90, counted=True), 1.0, 8.0, 0.0).startswith("It happens in every step")
     assert when(InSteps(20, 90), 9.0, 8.0, 0.0) == "It happens in start-up."
     assert when(InSteps(20, 90), 1.0, 8.0, 9.0) == "It happens after the last step."
+
+
+def test_slow_steps_with_a_cause_are_not_nothing(tmp_path: Path) -> None:
+    (finding,) = late_rank(tmp_path).findings
+    analysis = balanced(tmp_path)
+    assert "Nothing stands out over the whole run" not in text.render(analysis)
+    slow = [SlowStep(7, 0.4, finding), SlowStep(9, 0.3, finding), SlowStep(11, 0.3, None)]
+    page = " ".join(text.render(with_section(analysis, SLOW_STEPS, slow)).split())
+    assert "Nothing stands out over the whole run, but single steps do: steps 7, 9 (cause: rank 2, train.py:9" in page
+    assert "no rank waits for another one" not in page
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +19,7 @@ from scalana.detectors.pipeline.model.lowering import Code
 from scalana.detectors.pipeline.model.sequence import CodeArray, RowArray
 from scalana.detectors.pipeline.model.simulate import Setting, Timeline
 from scalana.detectors.thresholds.shares import SLIGHT
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 ShareArray = npt.NDArray[np.float32]
@@ -117,7 +117,7 @@ def _last_there(timeline: Timeline) -> IntArray:
     return last
 
 
-@numba.njit(cache=True)
+@compiled
 def _walk(replayed: _Replayed, operation: int, now: float, until: float, into: FloatArray) -> None:
     """Hand the seconds from ``until`` to ``now`` out, going back from the end of an operation."""
     first, code, argument, rank_of, stage, sent, posted, last_there, begin_s, end_s, lead_s = replayed
@@ -153,7 +153,7 @@ def _walk(replayed: _Replayed, operation: int, now: float, until: float, into: F
         i -= 1
 
 
-@numba.njit(cache=True)
+@compiled
 def _spread(replayed: _Replayed, known: _Known, released: int, since: float, seconds: float, into: ShareArray) -> None:
     """Hand out the seconds of a wait that began at ``since`` by what the rank did that released it.
 
@@ -206,7 +206,7 @@ def _spread(replayed: _Replayed, known: _Known, released: int, since: float, sec
         into[columns - 1 if released < last else stage[argument[released]]] += rest
 
 
-@numba.njit(cache=True)
+@compiled
 def _walk_all(
     replayed: _Replayed, stages: int, finish_s: FloatArray, tail_s: FloatArray, slight: float
 ) -> tuple[FloatArray, FloatArray]:

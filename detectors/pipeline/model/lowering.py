@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Kind, Program
 from scalana.detectors.pipeline.model.engines import ENGINES, Engine
 from scalana.detectors.pipeline.model.overlapped import each_message, emit_overlapped
 from scalana.detectors.pipeline.model.sequence import CodeArray, Lowered, RowArray, Sequence, find_sequence
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import BoolArray, IntArray
 
 
@@ -201,7 +201,7 @@ def _units(program: Program) -> tuple[BoolArray, BoolArray]:
     return paired, under_way == 0
 
 
-@numba.njit(cache=True)
+@compiled
 def _emit_batched(
     first: IntArray,
     paired: BoolArray,
@@ -258,7 +258,7 @@ def _messages(program: Program) -> tuple[IntArray, IntArray]:
     return sender[sender >= 0], receiver[sender >= 0]
 
 
-@numba.njit(cache=True)
+@compiled
 def _emit(
     actions: _Actions, posts: _Posts, send_wait: int, rendezvous: bool
 ) -> tuple[IntArray, CodeArray, RowArray, IntArray]:
@@ -357,7 +357,7 @@ def _early_posts(program: Program, incoming: IntArray, outgoing: IntArray) -> _P
     return _Posts(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), order.astype(np.int64))
 
 
-@numba.njit(cache=True)
+@compiled
 def _place(
     first: IntArray,
     joined: BoolArray,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from scalana.detectors.pipeline.model.sequence import CodeArray, RowArray
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import BoolArray, IntArray
 
 
-@numba.njit(cache=True)
+@compiled
 def each_message(
     begin: int, end: int, message_of: IntArray, what: int, code: CodeArray, argument: RowArray, n: int
 ) -> int:
@@ -21,7 +21,7 @@ def each_message(
     return n
 
 
-@numba.njit(cache=True)
+@compiled
 def emit_overlapped(
     first: IntArray,
     kind: IntArray,
@@ -89,7 +89,7 @@ def emit_overlapped(
     return firsts, code[:n].copy(), argument[:n].copy(), enter
 
 
-@numba.njit(cache=True)
+@compiled
 def _same_direction(first: IntArray, kind: IntArray, ends: BoolArray) -> IntArray:
     """The next action of the same direction in the same step, -1 if there is none ``[actions]``."""
     following = np.full(len(kind), -1, np.int64)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import IntArray
 
 CodeArray = npt.NDArray[np.int8]
@@ -90,7 +90,7 @@ def find_sequence(lowered: Lowered) -> Sequence:
     )
 
 
-@numba.njit(cache=True)
+@compiled
 def _arrange(
     stretch: RowArray, codes: CodeArray, argument: RowArray, messages: int
 ) -> tuple[RowArray, RowArray, CodeArray, RowArray, RowArray, RowArray, RowArray]:
@@ -131,7 +131,7 @@ def _arrange(
     return until, operation, there, what, action[:actions].copy(), message[:met].copy(), place
 
 
-@numba.njit(cache=True)
+@compiled
 def _find(lowered: Lowered) -> tuple[RowArray, CodeArray, IntArray, IntArray]:
     """Stretches (rank, first operation, the one after the last; a first one below zero is ``~`` the meeting that the
     rank leaves), codes of operations, and ``started`` and ``stopped`` of a :class:`Sequence`."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numba
 import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Program
 from scalana.detectors.pipeline.model.engines import Engine
 from scalana.detectors.pipeline.model.lowering import Code, Operations, lower
 from scalana.detectors.pipeline.model.sequence import LEAVE, CodeArray, RowArray
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
@@ -199,7 +199,7 @@ def _deadlock(operations: Operations, at: IntArray) -> str:
     return "the order cannot run (deadlock); waiting: " + "; ".join(said)
 
 
-@numba.njit(cache=True)
+@compiled
 def _replay(
     rank_of: RowArray,
     until: RowArray,

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-import numba
 import numpy as np
 
 from scalana.detectors.pipeline.model.actions import Kind, Program
 from scalana.detectors.pipeline.plans.assignment import StageCosts
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
@@ -176,7 +176,7 @@ def list_schedule(
     )
 
 
-@numba.njit(cache=True)
+@compiled
 def _can_finish(
     r: int,
     s: int,
@@ -218,7 +218,7 @@ def _can_finish(
     return left >= whole - tiny
 
 
-@numba.njit(cache=True)
+@compiled
 def _better(tie: int, stage: int, ready: float, m: int, best: int, best_ready: float, best_m: int, sign: int) -> bool:
     """Whether a stage goes before the best so far; ``sign`` is 1 for forwards, whose farther stages are higher."""
     if best < 0:
@@ -232,7 +232,7 @@ def _better(tie: int, stage: int, ready: float, m: int, best: int, best_ready: f
     return m < best_m or (m == best_m and sign * stage > sign * best)
 
 
-@numba.njit(cache=True)
+@compiled
 def _choose(
     r: int,
     now: float,
@@ -309,7 +309,7 @@ def _choose(
     return next_f_ready, 0, next_f
 
 
-@numba.njit(cache=True)
+@compiled
 def _schedule(
     rank: IntArray,
     first_stage: IntArray,

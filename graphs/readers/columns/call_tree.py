@@ -10,9 +10,9 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
+from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import IntArray
 from scalana.runtime.record.format import Code, Codes, ProcessRecord
 
@@ -166,7 +166,7 @@ def absolute(file: str, cwd: str) -> str:
     return os.path.normpath(os.path.join(cwd, file))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _slot(parent, code, lasti, bits):  # type: ignore[no-untyped-def]  # pragma: no cover
     mixed = np.uint64(parent) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(code) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed ^= np.uint64(lasti) * np.uint64(0x165667B19E3779F9)
@@ -175,7 +175,7 @@ def _slot(parent, code, lasti, bits):  # type: ignore[no-untyped-def]  # pragma:
     return np.int64((mixed >> np.uint64(24)) & np.uint64(bits))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _merge(new, result, begin, end, tree, slots, count):  # type: ignore[no-untyped-def]  # pragma: no cover
     parent, code, lasti = new
     tree_parent, tree_code, tree_lasti = tree
@@ -196,7 +196,7 @@ def _merge(new, result, begin, end, tree, slots, count):  # type: ignore[no-unty
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _insert_all(parent, code, lasti, slots, count):  # type: ignore[no-untyped-def]  # pragma: no cover
     for path in range(1, count):
         slot = _slot(parent[path], code[path], lasti[path], len(slots) - 1)

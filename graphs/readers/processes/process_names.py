@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 RANK = "rank"
@@ -25,6 +25,8 @@ class ProcessNames:
     for one that is alone and was never numbered."""
     of: tuple[int, ...] = ()
     """The process in whose name it has its number, -1 for none ``[processes]``; empty where all have -1."""
+    host: tuple[str, ...] = ()
+    """Name of the host of each, "" where unknown ``[processes]``; empty where the run has one host."""
     _total: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -39,6 +41,15 @@ class ProcessNames:
     def role_of(self, process: int) -> str:
         """Role of one, "rank" where there are none."""
         return self.role[process] if 0 <= process < len(self.role) else RANK
+
+    def role_numbers(self) -> list[int]:
+        """A number for the role of each process; empty where all have the same.
+
+        >>> ProcessNames(("driver", "rollout", "rollout"), (-1, 0, 1)).role_numbers()
+        [0, 1, 1]
+        """
+        numbers = {role: number for number, role in enumerate(dict.fromkeys(self.role))}
+        return [numbers[role] for role in self.role] if len(numbers) > 1 else []
 
     def number_of(self, process: int) -> int:
         """Its number in its role."""
@@ -108,6 +119,27 @@ class ProcessNames:
         if len(parts) > _MOST_LISTED:
             parts = [*parts[: _MOST_LISTED - 1], f"{len(parts) - _MOST_LISTED + 1} more"]
         return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+    def placed(self, processes: Iterable[int], total: int = 0) -> str:
+        """Names of some, with their host where all are on one of several.
+
+        >>> names = ProcessNames(host=("a", "a", "b", "b"))
+        >>> names.placed([2]), names.placed([2, 3], 4), names.placed([1, 2], 4)
+        ('rank 2 (b)', 'ranks 2, 3 (all of host b)', 'ranks 1, 2')
+        """
+        some = sorted(set(processes))
+        text = self.many(some, total)
+        on = {self.host[process] if 0 <= process < len(self.host) else "" for process in some}
+        if len(on) != 1 or "" in on or not self.host:
+            return text
+        (host,) = on
+        whole = len(some) > 1 and len(some) == self.host.count(host)
+        return f"{text} (all of host {host})" if whole else f"{text} ({host})"
+
+    def on_hosts(self, hosts: Sequence[str]) -> ProcessNames:
+        """The same names, with the hosts of all, where there are several."""
+        several = len({host for host in hosts if host}) > 1
+        return ProcessNames(self.role, self.number, self.of, tuple(hosts)) if several else self
 
     def listed(self, processes: Iterable[int]) -> str:
         """Names of some, one by one where there is one world.

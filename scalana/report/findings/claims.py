@@ -6,7 +6,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from scalana.detectors.kinds import Kind, kind_of
+from scalana.detectors.kind import Kind
+from scalana.detectors.kinds import kind_of
 from scalana.detectors.thresholds.shares import FLOOR
 from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.report import names
@@ -32,7 +33,7 @@ def claim(finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> st
     place = finding.evidence.place
     here, others = (place.seconds_here, place.seconds_others) if place is not None else (None, None)
     if here is not None and kind.compares:
-        return _comparison(finding, processes.many(finding.ranks, ranks), here, others, processes)
+        return _comparison(finding, processes.placed(finding.ranks, ranks), here, others, processes)
     text = filled(kind, finding, ranks, processes)
     if here is not None and kind.spends:
         text += f" ({names.seconds(here)}{'' if others is None else f', the others {names.seconds(others)}'})"
@@ -43,7 +44,7 @@ def filled(kind: Kind, finding: Finding, ranks: int, processes: ProcessNames = U
     """The first claim of a kind that the evidence of a finding allows, with the values put in."""
     evidence = finding.evidence.as_dict()
     text = next(claim.text for claim in kind.claims if all(evidence.get(key) for key in claim.needs))
-    who, several = processes.many(finding.ranks, ranks), len(set(finding.ranks)) > 1
+    who, several = processes.placed(finding.ranks, ranks), len(set(finding.ranks)) > 1
 
     def value(field: re.Match[str]) -> str:
         what, _, key = field.group(1).partition(":")
@@ -53,8 +54,9 @@ def filled(kind: Kind, finding: Finding, ranks: int, processes: ProcessNames = U
             return names.seconds(_amount(evidence.get(key)))
         if what == "count":
             return f"{_amount(evidence.get(key)):.0f}"
-        if what == "ranks":
-            return processes.many(evidence[key], ranks)
+        if what in ("ranks", "Ranks"):
+            named = processes.many(evidence[key], ranks)
+            return named if what == "ranks" else named[0].upper() + named[1:]
         if what == "text":
             return str(evidence[key])
         one, _, many = what.partition("|")
@@ -79,6 +81,8 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None, p
     if tasks is not None:
         where, longer = " on one rank after another" if several else "", names.seconds(tasks.large_tasks_over_s)
         return f"{text}: {tasks.large_tasks} tasks{where} take {longer} longer than usual."
+    if finding.evidence.whole_role:
+        return f"{text}, each as long as the others, while other processes wait for them."
     if finding.evidence.drifts and several:
         return f"{text}, each far more than the others during a part of the run."
     instead = finding.evidence.instead

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scalana.detectors.kinds import kind_of
+from scalana.detectors.ranking import ranked
 from scalana.report import names
 
 if TYPE_CHECKING:
@@ -12,14 +13,9 @@ if TYPE_CHECKING:
     from scalana.detectors.finding import Finding
 
 
-def by_loss(findings: list[Finding]) -> list[Finding]:
-    """Faults first, the largest loss first."""
-    return sorted(findings, key=lambda finding: (not kind_of(finding.kind).is_fault, -finding.lost_s))
-
-
 def faults_of(analysis: Analysis) -> list[Finding]:
-    """The faults of a run, the largest loss first."""
-    return [finding for finding in by_loss(analysis.findings) if kind_of(finding.kind).is_fault]
+    """The faults of a run, and the causes that all ranks share, what costs most first."""
+    return [finding for finding in ranked(analysis.findings) if kind_of(finding.kind).is_fault]
 
 
 def rest(findings: list[Finding]) -> str:

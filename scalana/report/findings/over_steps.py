@@ -36,6 +36,8 @@ is lost in each, these are nine tenths of the steps, and two thirds where it var
 def _in_steps(steps: InSteps) -> str:
     if steps.numbers is not None:
         return ("in step " if len(steps.numbers) == 1 else "in steps ") + ", ".join(map(str, steps.numbers))
+    if steps.counted:
+        return "in every step" if steps.steps == steps.of else f"in {steps.steps} of {steps.of} steps"
     nearly_all = steps.steps >= NEARLY_EVERY * steps.of
     return "in nearly every step" if nearly_all else f"mostly in {steps.steps} of {steps.of} steps"
 

@@ -35,6 +35,9 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         trend(finding),
         loading(finding),
         more_workers(finding),
+        moved(finding),
+        busy_cores(finding),
+        faster(finding),
         compiling(finding),
         frozen(finding),
         asking(finding),
@@ -98,6 +101,39 @@ def more_workers(finding: Finding) -> str:
     workers = "1 worker" if first == 1 else f"{first} workers"
     rest = "".join(f", with {number} {names.seconds(seconds)}" for number, seconds in more)
     return f"With {workers} a step takes {names.seconds(first_s)}{rest} (predicted)."
+
+
+def moved(finding: Finding) -> str:
+    """How much the calls of a finding move, and how fast."""
+    known = finding.evidence.transfers
+    if known is None or known.step_bytes <= 0.0:
+        return ""
+    calls = "1 call" if round(known.step_calls) <= 1 else f"{known.step_calls:.0f} calls"
+    best = f", at best {names.rate(known.best_bytes_per_s)}" if known.best_bytes_per_s > known.bytes_per_s else ""
+    return (
+        f"{known.transfer_operation} moves {names.data(known.step_bytes)} a step in {calls}, "
+        f"at {names.rate(known.bytes_per_s)} on average{best}."
+    )
+
+
+def busy_cores(finding: Finding) -> str:
+    """How many cores of a host the job keeps busy."""
+    known = finding.evidence.busy_cores
+    if known is None:
+        return ""
+    ranks = "1 rank" if known.host_ranks == 1 else f"{known.host_ranks} ranks"
+    cores = "1 core" if known.host_cores == 1 else f"{known.host_cores} cores"
+    return f"{ranks} with their threads and children keep {known.busy_cores:.1f} of {cores} busy."
+
+
+def faster(finding: Finding) -> str:
+    """What a step would take if the place of a finding took half as long on all ranks, or no time."""
+    known = finding.evidence.step_limit
+    if known is None:
+        return ""
+    what = "a step" if known.step_s is not None else "the run"
+    half, without = names.seconds(known.half_step_s), names.seconds(known.without_step_s)
+    return f"If this took half as long, {what} would take {half}; without it {without} (predicted)."
 
 
 def compiling(finding: Finding) -> str:

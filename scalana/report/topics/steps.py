@@ -12,7 +12,9 @@ from scalana.detectors.when.steady import STEADY
 from scalana.report import names
 from scalana.report.document.pictures import ColumnBar, Columns
 from scalana.report.document.sections import Facts, Part, Section
+from scalana.report.findings.claims import claim
 from scalana.report.findings.entry import ranks_entry, root_entry
+from scalana.report.findings.sentences import cost
 from scalana.report.topics import time
 from scalana.report.values import plain
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from scalana.detectors.when.slow_steps import SlowStep
     from scalana.graphs.run_info import RunInfo
 
+_STARTED_LATE = "started-late"
+"""Kind of findings that are about start-up, and are no faults of the steps."""
 _MOST_SLOW = 3
 """Slow steps that are named in the text."""
 MOST_COLUMNS = 240
@@ -93,11 +97,22 @@ def summary(analysis: Analysis) -> Summary | None:
 
 
 def sections(analysis: Analysis) -> Sequence[Section]:
-    """Which steps were slow, and how long every one took."""
+    """Ranks that start late, which steps were slow, and how long every one took."""
     columns, slow = _columns(analysis), slow_in_words(analysis)
-    parts: list[Part] = [Facts((slow,), hangs=True)] if slow else []
+    parts: list[Part] = [Facts((line,), hangs=True) for line in (*_started_late(analysis), slow) if line]
     parts += [columns] if columns is not None else []
     return [Section("steps", "Steps", (tuple(parts),), is_head=True)] if parts else []
+
+
+def _started_late(analysis: Analysis) -> list[str]:
+    """What each line that starts ranks late brings to start-up, and to no step."""
+    run, said = analysis.ppg.run, []
+    for finding in analysis.findings:
+        if finding.kind == _STARTED_LATE:
+            where = f"{names.place(names.near(finding.file, run.cwd), finding.line)} {finding.function}"
+            sentences = claim(finding, run.ranks, run.names), cost(finding, run), finding.advice
+            said.append(f"start-up: {where}: {' '.join(filter(None, sentences))}")
+    return said
 
 
 def _columns(analysis: Analysis) -> Columns | None:
@@ -160,11 +175,8 @@ def slow_in_words(analysis: Analysis) -> str:
     slow = analysis.section(SLOW_STEPS)
     if not slow:
         return ""
-    shown = slow[:_MOST_SLOW]
-    causes: dict[str, list[SlowStep]] = {}
-    for step in shown:
-        causes.setdefault(_cause(step, analysis), []).append(step)
-    texts = []
+    shown, texts = slow[:_MOST_SLOW], []
+    causes = _by_cause(shown, analysis)
     for cause, of in causes.items():
         listed = ", ".join(f"{step.number} ({names.seconds(step.seconds)})" for step in of)
         texts.append(f"{listed}: {cause}" if cause else listed)
@@ -173,6 +185,25 @@ def slow_in_words(analysis: Analysis) -> str:
         texts.append(f"and {more} more")
     word = "slow step: " if len(slow) == 1 else "slow steps: "
     return word + "; ".join(texts)
+
+
+def slow_causes(analysis: Analysis) -> str:
+    """What makes the slowest steps longer, where that is known; "" where none has a cause."""
+    causes = _by_cause((analysis.section(SLOW_STEPS) or [])[:_MOST_SLOW], analysis)
+    causes.pop("", None)
+    texts = []
+    for cause, of in causes.items():
+        word = "step" if len(of) == 1 else "steps"
+        texts.append(f"{word} {', '.join(str(step.number) for step in of)} (cause: {cause})")
+    return "; ".join(texts)
+
+
+def _by_cause(steps: Sequence[SlowStep], analysis: Analysis) -> dict[str, list[SlowStep]]:
+    """Steps by what makes them longer, in words; "" for an unknown cause."""
+    causes: dict[str, list[SlowStep]] = {}
+    for step in steps:
+        causes.setdefault(_cause(step, analysis), []).append(step)
+    return causes
 
 
 def _cause(step: SlowStep, analysis: Analysis) -> str:

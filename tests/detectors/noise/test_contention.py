@@ -278,7 +278,11 @@ def test_work_is_told_from_its_share_of_a_core(cpu_s: list[float], wait_s: list[
     code_location = SimpleNamespace(kind=TargetKind.OWN, vertex=0)
     candidate: Any = SimpleNamespace(ranks=(1,), entries=np.array([0]), code_location=code_location)
     table: Any = SimpleNamespace(
-        target=np.array([0]), location=np.array([1]), seconds=np.array([1.0]), work=np.array([-1])
+        target=np.array([0]),
+        location=np.array([1]),
+        seconds=np.array([1.0]),
+        work=np.array([-1]),
+        choice=np.array([-1]),
     )
     assert computes_more(candidate, table, timeline(cpu_s, wait_s), PSG()) is more
 
@@ -297,7 +301,11 @@ def test_so_few_samples_more_come_by_chance(cpu_s: list[float], ranks: tuple[int
     code_location = SimpleNamespace(kind=TargetKind.OWN, vertex=0)
     candidate: Any = SimpleNamespace(ranks=ranks, entries=np.array([0]), code_location=code_location)
     table: Any = SimpleNamespace(
-        target=np.array([0]), location=np.array([1]), seconds=np.array([1.0]), work=np.array([-1])
+        target=np.array([0]),
+        location=np.array([1]),
+        seconds=np.array([1.0]),
+        work=np.array([-1]),
+        choice=np.array([-1]),
     )
     run = timeline(cpu_s, [1.0] * 4)
     assert may_compute_more(candidate, table, run, PSG()) is more

@@ -32,7 +32,9 @@ def _so_far(analysis: Analysis) -> str:
 def _facts(analysis: Analysis) -> list[str]:
     """How many ranks, how long, how it ended, and how it was sampled."""
     run = analysis.ppg.run
-    found = [run.names.count(run.ranks), names.seconds(run.seconds or 0.0)]
+    hosts = len({host for host in run.host_of_rank if host})
+    count = run.names.count(run.ranks) + (f" on {hosts} hosts" if hosts > 1 else "")
+    found = [count, names.seconds(run.seconds or 0.0)]
     if run.ranks > 1:
         found.append(names.rank_seconds(analysis.time.total_s))
     found.append(_ending(run.exit_code))
@@ -66,7 +68,10 @@ def nothing(analysis: Analysis) -> tuple[str, str]:
     elif not len(analysis.ppg.timeline.calls):
         first, text = "Waiting is unknown: ", "no communication between the ranks was recorded."
     else:
-        if time.wait_s <= 0.0005 * time.total_s:
+        slow = steps.slow_causes(analysis)
+        if slow:
+            first, text = "Nothing stands out over the whole run, but single steps do: ", f"{slow}."
+        elif time.wait_s <= 0.0005 * time.total_s:
             text = "no rank waits for another one."
         else:
             when = "" if analysis.section(STEADY) is None else " in the steps"

@@ -1,0 +1,262 @@
+"""The causal profile: what a step would take if a place of the program took half as long, or nothing, on all ranks.
+
+A virtual speed-up as in Coz (Curtsinger and Berger, SOSP 2015), of a whole job and by replay: no experiment is made.
+Shares of the critical path alone mislead, as another path may be right behind it. So the places that matter are chosen
+by the path, and by their seconds, and the replay answers for each.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.facts import Facts
+from scalana.detectors.limits.critical_path import CriticalPath, critical_path
+from scalana.detectors.limits.stretch import Stretch
+from scalana.detectors.rollup.named_place import CodeLocation, named_places
+from scalana.detectors.section_name import SectionName
+from scalana.detectors.thresholds.limits import MOST_FINDINGS
+from scalana.detectors.thresholds.shares import MINOR, WORTH_IF_ONCE
+from scalana.detectors.whatif.replay import Change
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.metrics import burst_locations
+from scalana.graphs.steps.window import gap_edges
+
+HALF, NOTHING = 0.5, 1.0
+"""What is taken out of a place."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceProfile:
+    """One place of the program, and what it means for a step. Seconds are those of a step."""
+
+    location: CodeLocation
+    """Own work, or the transfer of calls."""
+    seconds: FloatArray
+    """Spent there by the main thread ``[ranks]``."""
+    cpu_s: float
+    """Of these on a CPU, the mean of the ranks."""
+    core_wait_s: float
+    """Waiting for a core, likewise."""
+    path_s: FloatArray
+    """On the critical path ``[ranks]``."""
+    half_s: float
+    """What a step takes if all ranks take half as long here."""
+    without_s: float
+    """What a step takes if all ranks take no time here."""
+    activities: IntArray
+    """Rows of own work that it is made of, empty for calls ``[activities]``."""
+
+    @property
+    def mean_s(self) -> float:
+        """What an average rank spends."""
+        return float(self.seconds.mean())
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether it is communication."""
+        return self.location.kind == TargetKind.TRANSFER
+
+
+@dataclass(frozen=True, slots=True)
+class CausalProfile:
+    """What a step's time lies on, and what it would be otherwise."""
+
+    step_s: float
+    steps: int
+    has_steps: bool
+    """Whether the run shows steps; else its whole time is one."""
+    places: tuple[PlaceProfile, ...]
+    """Those that matter, the one without which a step is shortest first."""
+    other_s: float
+    """On the critical path at all other places, of a step."""
+    ideal_network_s: float
+    """What a step takes if transfers take nothing."""
+    all_cores_s: float
+    """What a step takes if no rank waits for a core."""
+
+
+LIMITS: SectionName[CausalProfile] = SectionName("limits")
+
+
+def causal_profile(facts: Facts) -> CausalProfile | None:
+    """Of the steady state of a run, or of all of it where it has no steps; None where nothing was recorded.
+
+    Costs two replays a place, of at most :data:`MOST_FINDINGS`, side by side, and one pass over the calls.
+    """
+    stretch = Stretch.of(facts)
+    if stretch is None or stretch.step_s <= 0.0:
+        return None
+    path = critical_path(facts.timeline, facts.waits, stretch.begin_s, stretch.end_s)
+    shares = _Shares(facts, stretch, path)
+    found = shares.places()
+    matter = _that_matter(found, stretch.step_s)
+    step_s = stretch.step_s
+    changes = [shares.change(place, part) for place in matter for part in (HALF, NOTHING)]
+    changes += [shares.without_transfers(), shares.without_core_waits()]
+    measured_s, ends_s = facts.replay.run_ends_s(changes)
+    left_s = [max(step_s - max(measured_s - end_s, 0.0) / stretch.steps, 0.0) for end_s in ends_s]
+    *of_places, ideal_s, cores_s = left_s
+    places = [
+        replace(place, half_s=half_s, without_s=without_s)
+        for place, half_s, without_s in zip(matter, of_places[::2], of_places[1::2], strict=True)
+    ]
+    on_path_s = path.total_s / stretch.steps
+    return CausalProfile(
+        step_s,
+        stretch.steps,
+        stretch.has_steps,
+        tuple(sorted(places, key=lambda place: (place.without_s, -place.mean_s))),
+        max(on_path_s - sum(float(place.path_s.sum()) for place in places), 0.0),
+        ideal_s,
+        cores_s,
+    )
+
+
+def _that_matter(places: list[PlaceProfile], step_s: float) -> list[PlaceProfile]:
+    """The places on the path that take more than a slight part of a step, and those beside it that take much."""
+    on_path = [place for place in places if float(place.path_s.sum()) >= WORTH_IF_ONCE * step_s]
+    beside = [place for place in places if place not in on_path and place.mean_s >= MINOR * step_s]
+    on_path.sort(key=lambda place: -float(place.path_s.sum()))
+    beside.sort(key=lambda place: -place.mean_s)
+    return [*on_path, *beside][:MOST_FINDINGS]
+
+
+class _Shares:
+    """What ranks do in a stretch of time, by place."""
+
+    def __init__(self, facts: Facts, stretch: Stretch, path: CriticalPath) -> None:
+        timeline, own = facts.timeline, facts.timeline.own
+        self._facts, self._stretch, self._path = facts, stretch, path
+        location = burst_locations(timeline)
+        begin, end = gap_edges(timeline)
+        self._row_location = location[own.burst]
+        self._row_part = stretch.burst_part[own.burst]
+        on_path = path.burst_s / np.maximum(end - begin, 1e-300)
+        self._row_path_s = own.seconds * on_path[own.burst]
+        calls = timeline.calls
+        self._transfer_s = np.maximum(calls.exit_s - calls.enter_s - facts.waits.wait_s, 0.0) * stretch.call_part
+
+    def places(self) -> list[PlaceProfile]:
+        """Every place at which ranks spend time."""
+        return [*self._of_work(), *self._of_calls()]
+
+    def change(self, place: PlaceProfile, part: float) -> Change:
+        """A part of what ranks spend at a place, taken out of the run."""
+        timeline = self._facts.timeline
+        if place.is_transfer:
+            here = np.isin(timeline.calls.vertex, _alike(place.location.vertex, self._facts))
+            return self._shorter(np.where(here, part * self._transfer_s, 0.0))
+        rows = np.isin(timeline.own.activity, place.activities)
+        return self._without(rows, part * timeline.own.seconds)
+
+    def without_transfers(self) -> Change:
+        """All transfers taken out: an ideal network."""
+        return self._shorter(self._transfer_s)
+
+    def _shorter(self, transfer_s: FloatArray) -> Change:
+        """Calls that take so much less ``[calls]``."""
+        return Change.of(np.zeros(len(self._stretch.burst_part)), None, transfer_s)
+
+    def without_core_waits(self) -> Change:
+        """All waiting for cores taken out."""
+        own = self._facts.timeline.own
+        return self._without(np.ones(len(own), np.bool_), own.core_wait_s)
+
+    def _without(self, rows: BoolArray, seconds: FloatArray) -> Change:
+        burst = self._facts.timeline.own.burst[rows]
+        removed = np.bincount(burst, (seconds * self._row_part)[rows], len(self._stretch.burst_part))
+        return Change.of(np.asarray(removed, np.float64))
+
+    def _of_work(self) -> list[PlaceProfile]:
+        timeline, psg, steps = self._facts.timeline, self._facts.psg, self._stretch.steps
+        own, table, ranks = timeline.own, timeline.activities, timeline.ranks
+        main = timeline.locations.is_main[self._row_location]
+        rank = timeline.locations.rank[self._row_location]
+        part = np.where(main, self._row_part, 0.0) / steps
+
+        def by_activity(seconds: FloatArray) -> FloatArray:
+            return np.asarray(np.bincount(own.activity, seconds, len(table)), np.float64)
+
+        of_activity = by_activity(own.seconds * part)
+        path_of_activity = by_activity(self._row_path_s)
+        seen = np.flatnonzero((of_activity > 0.0) | (path_of_activity > 0.0))
+        leaves = [CodeLocation(TargetKind.OWN, int(table.vertex[n]), int(table.line[n])) for n in seen]
+        named = named_places(leaves, [-1] * len(leaves), of_activity[seen].tolist(), timeline, psg)
+        groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
+        for number, place in enumerate(named):
+            groups[_key(place, self._facts)].append(number)
+        group_of = np.full(len(table), -1, np.int64)
+        for group, numbers in enumerate(groups.values()):
+            group_of[seen[numbers]] = group
+        row_group = group_of[own.activity]
+        known = row_group >= 0
+        at = (row_group * ranks + rank)[known]
+
+        def by_place(seconds: FloatArray) -> FloatArray:
+            """``[places, ranks]``"""
+            summed = np.bincount(at, seconds[known], len(groups) * ranks)
+            return np.asarray(summed.reshape(len(groups), ranks), np.float64)
+
+        seconds, path_s = by_place(own.seconds * part), by_place(self._row_path_s) / steps
+        cpu_s, core_wait_s = (by_place(column * part).mean(axis=1) for column in (own.cpu_s, own.core_wait_s))
+        return [
+            PlaceProfile(
+                max((named[n] for n in numbers), key=lambda place: of_activity[seen[numbers[0]]]),
+                seconds[group],
+                float(cpu_s[group]),
+                float(core_wait_s[group]),
+                path_s[group],
+                0.0,
+                0.0,
+                seen[numbers],
+            )
+            for group, numbers in enumerate(groups.values())
+        ]
+
+    def _of_calls(self) -> list[PlaceProfile]:
+        timeline, steps = self._facts.timeline, self._stretch.steps
+        calls, locations = timeline.calls, timeline.locations
+        groups: dict[tuple[object, ...], int] = {}
+        vertices = np.unique(calls.vertex)
+        number = np.zeros(int(vertices.max(initial=-1)) + 2, np.int64)
+        chosen: list[CodeLocation] = []
+        for vertex in vertices.tolist():
+            place = CodeLocation(TargetKind.TRANSFER, vertex, -1)
+            key = _key(place, self._facts)
+            if key not in groups:
+                groups[key] = len(groups)
+                chosen.append(place)
+            number[vertex] = groups[key]
+        at = number[calls.vertex] * timeline.ranks + locations.rank[calls.location]
+
+        def by_place(seconds: FloatArray) -> FloatArray:
+            summed = np.bincount(at, seconds, len(groups) * timeline.ranks)
+            return np.asarray(summed.reshape(len(groups), timeline.ranks) / steps, np.float64)
+
+        seconds = by_place(np.where(locations.is_main[calls.location], self._transfer_s, 0.0))
+        path_s, cpu_s = by_place(self._path.call_s), by_place(calls.cpu_s * self._stretch.call_part).mean(axis=1)
+        none = np.zeros(0, np.int64)
+        return [
+            PlaceProfile(place, seconds[row], float(cpu_s[row]), 0.0, path_s[row], 0.0, 0.0, none)
+            for row, place in enumerate(chosen)
+        ]
+
+
+def _key(place: CodeLocation, facts: Facts) -> tuple[object, ...]:
+    """What makes places of several contexts one to a reader: the lines."""
+    if not 0 <= place.vertex < len(facts.psg):
+        return (place.kind, place.vertex)
+    vertex = facts.psg[place.vertex]
+    return (place.kind, vertex.place.file, *place.lines(vertex.place), vertex.operation)
+
+
+def _alike(vertex: int, facts: Facts) -> IntArray:
+    """The vertices of calls at the same lines as one ``[vertices]``."""
+    key = _key(CodeLocation(TargetKind.TRANSFER, vertex, -1), facts)
+    vertices = np.unique(facts.timeline.calls.vertex)
+    same = [v for v in vertices.tolist() if _key(CodeLocation(TargetKind.TRANSFER, v, -1), facts) == key]
+    return np.array(same, np.int64)

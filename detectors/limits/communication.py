@@ -1,0 +1,92 @@
+"""Communication that limits a step although nobody is late: the transfers themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scalana.detectors.evidence import Transfers
+from scalana.detectors.facts import Facts
+from scalana.detectors.limits.advice import ADVICE
+from scalana.detectors.limits.causal_profile import CausalProfile, PlaceProfile
+from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_even, is_worth, step_limit
+from scalana.detectors.noise.contention import CoreContention
+from scalana.detectors.reconcile import Extent
+from scalana.graphs.arrays.types import BoolArray, FloatArray
+from scalana.runtime.operations import BY_CODE
+
+KIND = "communication-bound"
+
+
+def communication(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
+    """At most one cause: the transfers of a step, at the call that takes most of them; none where an ideal network
+    saves too little."""
+    calls = [place for place in profile.places if place.is_transfer]
+    if facts.timeline.ranks < 2 or not calls:
+        return []
+    part = _of_the_network(calls, facts)
+    saved_s = part * (profile.step_s - profile.ideal_network_s)
+    half_s = profile.step_s - saved_s / 2  # a replay has nothing but transfers to take out: in between
+    if not is_worth(half_s, profile):
+        return []
+    most = max(calls, key=lambda place: float(place.path_s.sum()))
+    finding = finding_of_place(KIND, most, profile, facts)
+    transfer_s = part * sum(place.mean_s for place in calls)
+    evidence = replace(
+        finding.evidence,
+        step_limit=step_limit(transfer_s, half_s, profile.step_s - saved_s, profile),
+        transfers=_transfers(most, profile, facts),
+    )
+    lost_s = transfer_s * profile.steps * facts.timeline.ranks
+    whole = replace(finding, evidence=evidence, saving_s=saved_s * profile.steps, lost_s=lost_s, advice=ADVICE[KIND])
+    vertices = np.unique(facts.timeline.calls.vertex[_here(most, facts)])
+    return [SharedCause(whole, Extent(tuple(finding.ranks), np.zeros(0, np.int64), vertices), is_even(most))]
+
+
+def _of_the_network(places: list[PlaceProfile], facts: Facts) -> float:
+    """Which part of the transfers is the network's. Where ranks share cores, what moves data waits for turns as well:
+    then as much as if all calls of a place went like its fastest quarter."""
+    if not CoreContention.of(facts.timeline).oversubscribed:
+        return 1.0
+    transfer_s = _transfer_s(facts)
+    taken = [transfer_s[_here(place, facts)] for place in places]
+    fast_s = sum(len(seconds) * float(np.quantile(seconds, 0.25)) for seconds in taken)
+    return fast_s / max(sum(float(seconds.sum()) for seconds in taken), 1e-300)
+
+
+def _here(place: PlaceProfile, facts: Facts) -> BoolArray:
+    """The calls at a place, and at the same lines in other contexts ``[calls]``."""
+    psg, calls = facts.psg, facts.timeline.calls
+    here = psg[place.location.vertex]
+    alike = [v.index for v in psg.vertices if v.place == here.place and v.operation == here.operation]
+    return np.isin(calls.vertex, alike)
+
+
+def _transfers(place: PlaceProfile, profile: CausalProfile, facts: Facts) -> Transfers:
+    """How much the calls at a place move, and how fast; in a step, by an average rank."""
+    calls, ranks = facts.timeline.calls, facts.timeline.ranks
+    here = np.flatnonzero(_here(place, facts))
+    seconds = _transfer_s(facts)[here]
+    moved = calls.nbytes[here].astype(np.float64)
+    fast = moved[seconds > 0.0] / seconds[seconds > 0.0]
+    count = len(here) / ranks / _steps_recorded(profile, facts)
+    total_s = float(seconds.sum())
+    return Transfers(
+        transfer_operation=BY_CODE[int(calls.operation[here[0]])].name,
+        step_calls=count,
+        step_bytes=float(moved.mean()) * count,
+        bytes_per_s=float(moved.sum()) / total_s if total_s > 0.0 else 0.0,
+        best_bytes_per_s=float(np.quantile(fast, 0.95)) if len(fast) else 0.0,
+    )
+
+
+def _steps_recorded(profile: CausalProfile, facts: Facts) -> int:
+    """The steps of the run, those of start-up included."""
+    return len(facts.steps) if profile.has_steps and facts.steps is not None else 1
+
+
+def _transfer_s(facts: Facts) -> FloatArray:
+    """Seconds of every call without waiting for others ``[calls]``."""
+    calls = facts.timeline.calls
+    return np.asarray(np.maximum(calls.exit_s - calls.enter_s - facts.waits.wait_s, 0.0))

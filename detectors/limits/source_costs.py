@@ -1,0 +1,76 @@
+"""Places that limit a step, and whose source or record says what they do: collect garbage, write, wait for locks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scalana.detectors.facts import Facts
+from scalana.detectors.limits.advice import ADVICE
+from scalana.detectors.limits.causal_profile import CausalProfile, PlaceProfile
+from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_even, is_shared, is_worth
+from scalana.detectors.reconcile import Extent
+from scalana.detectors.rollup.leaf import leaf_below
+from scalana.detectors.source_calls import source_call, source_line
+from scalana.detectors.thresholds.shares import MAJORITY
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.samples.collected import collector_vertex
+
+KIND_OF = {
+    "collecting": "collection-bound",
+    "writing": "write-bound",
+    "locking": "lock-bound",
+    "pickling": "pickle-bound",
+    "starting programs": "program-bound",
+    "reading": "read-bound",
+}
+"""Kinds of findings, by what a line does (:mod:`scalana.detectors.source_calls`). A line that sleeps is none: that is
+how programs stand in for hardware which they lack."""
+
+
+def source_costs(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
+    """The places at which all ranks spend what a step could do without."""
+    found = []
+    for place in profile.places:
+        if place.is_transfer or not is_shared(place) or not is_worth(place.without_s, profile):
+            continue
+        kind = _kind(place, facts)
+        if kind:
+            found.append(_cause(kind, place, profile, facts))
+    return found
+
+
+def _cause(kind: str, place: PlaceProfile, profile: CausalProfile, facts: Facts) -> SharedCause:
+    finding = finding_of_place(kind, place, profile, facts)
+    work = list(zip(place.activities.tolist(), _seconds(place, facts), strict=True))
+    evidence = replace(finding.evidence, leaf=leaf_below(place.location, work, facts.timeline, facts.psg))
+    extent = Extent(tuple(finding.ranks), place.activities, np.zeros(0, np.int64))
+    return SharedCause(replace(finding, evidence=evidence, advice=ADVICE[kind]), extent, is_even(place))
+
+
+def _kind(place: PlaceProfile, facts: Facts) -> str:
+    """What a place does, as a kind of finding; "" where that is the work of the program, or not known."""
+    if place.location.vertex == collector_vertex(facts.psg):
+        return KIND_OF["collecting"]
+    rests = place.mean_s - place.cpu_s - place.core_wait_s >= MAJORITY * place.mean_s
+    call = source_call(_source(place, facts), rests)
+    return KIND_OF.get(call.nature, "") if call is not None else ""
+
+
+def _source(place: PlaceProfile, facts: Facts) -> str:
+    """The line of a place, and that at which most of its time is spent, which may be in a function that it calls."""
+    psg, table = facts.psg, facts.timeline.activities
+    here = psg[place.location.vertex].place
+    first, last = place.location.lines(here)
+    inner = int(place.activities[int(np.argmax(_seconds(place, facts)))])
+    vertex, line = int(table.vertex[inner]), int(table.line[inner])
+    within = source_line(psg[vertex].place.file, line) if 0 <= vertex < len(psg) else ""
+    return (source_line(here.file, first) if first == last else "") + within
+
+
+def _seconds(place: PlaceProfile, facts: Facts) -> list[float]:
+    """What each activity of a place takes in the whole run ``[activities of the place]``."""
+    timeline = facts.timeline
+    of_activity = weighted_count(timeline.own.activity, timeline.own.seconds, len(timeline.activities))
+    return [float(seconds) for seconds in of_activity[place.activities]]

@@ -1,0 +1,153 @@
+"""One job on two emulated hosts, each with its own name, network, clock and process numbers: one run, one report.
+
+Hosts are made of namespaces (``tests/tools/hosts.py``), for which root is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from scalana.runtime.record import layout
+from tests.needs import torch_or_skip
+
+torch_or_skip()
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = ROOT / "tests" / "tools" / "hosts.py"
+PROGRAM = ROOT / "tests" / "jobs" / "programs" / "late_on_a_host.py"
+FAULT_LINE = next(
+    number for number, line in enumerate(PROGRAM.read_text().splitlines(), 1) if line.endswith("# <- fault")
+)
+TORCHRUN = (
+    "torchrun --nnodes 2 --node-rank $HOST_INDEX --nproc-per-node 2 --master-addr $HEAD_ADDR --master-port 29500 "
+    f"{PROGRAM}"
+)
+
+
+def _lacks() -> str:
+    """What hosts cannot be made without here, empty where they can."""
+    if os.geteuid():
+        return "emulated hosts need root"
+    if not all(map(shutil.which, ("ip", "nsenter"))):
+        return "emulated hosts need ip and nsenter"
+    tried = subprocess.run(
+        [sys.executable, str(TOOL), "--hosts", "2", "--limit", "20", "--", "true"], capture_output=True, text=True
+    )
+    return "" if tried.returncode == 0 else f"emulated hosts cannot be made here: {tried.stderr.strip()[-200:]}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hosts() -> None:
+    """Skip where none can be made, which the test run prints."""
+    if reason := _lacks():
+        pytest.skip(reason)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a job on two hosts left behind."""
+
+    code: int
+    said: tuple[str, str]
+    """What the command of each host wrote, without what hosts.py says."""
+    folder: Path
+
+
+def on_hosts(work: Path, line: str, *options: str, folder: str = "run") -> Outcome:
+    """Run a line of shell on both hosts, in a folder in which ``scalana`` is this checkout's."""
+    tools = work / "bin"
+    tools.mkdir(parents=True)
+    (tools / "scalana").write_text(f'#!/bin/sh\nexec {sys.executable} -m scalana "$@"\n')
+    (tools / "torchrun").write_text(f'#!/bin/sh\nexec {sys.executable} -m torch.distributed.run "$@"\n')
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    environ = {
+        **os.environ,
+        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "GLOO_SOCKET_IFNAME": "eth0",
+        "OMP_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, str(TOOL), "--hosts", "2", "--limit", "240", *options, "--", "sh", "-c", line],
+        cwd=work,
+        env=environ,
+        capture_output=True,
+        text=True,
+    )
+    lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
+    said = ["\n".join(one.partition("| ")[2] for one in lines if one.startswith(f"host{index}|")) for index in range(2)]
+    return Outcome(done.returncode, (said[0], said[1]), work / folder)
+
+
+def assert_named(report: dict[str, object]) -> None:
+    """The report names the planted line and rank, and the hosts of all ranks."""
+    run, findings = report["run"], report["findings"]
+    assert isinstance(run, dict) and isinstance(findings, list)
+    assert (run["hosts"], run["host_of_rank"]) == (["host0", "host1"], [0, 0, 1, 1])
+    assert findings[0]["root"]["line"] in (FAULT_LINE, FAULT_LINE - 1) and findings[0]["ranks"] == [2]
+    assert not any("no record" in warning for warning in run["warnings"])
+
+
+def test_a_shared_folder_and_a_start_on_each_host_some_seconds_apart(tmp_path: Path) -> None:
+    found = on_hosts(tmp_path, f"scalana run -o run -- {TORCHRUN}", "--stagger", "2")
+    assert found.code == 0, found.said
+    assert_named(json.loads(Path(layout.report_file(found.folder, "json")).read_text()))
+    assert "4 ranks on 2 hosts" in found.said[0] and "Rank 2 (host1)" in found.said[0]
+    assert found.said[1].count("\n") == 0 and "host0 reports" in found.said[1]
+
+
+def test_folders_of_their_own_and_one_name_for_both_hosts(tmp_path: Path) -> None:
+    """Hosts of one name have processes of equal numbers, too; records cross the network."""
+    (tmp_path / "own").mkdir()
+    options = ("--private", str(tmp_path / "own"), "--keep", str(tmp_path / "kept"))
+    found = on_hosts(tmp_path, f"scalana run -o own/run -- {TORCHRUN}", *options)
+    assert found.code == 0, found.said
+    head = Path(f"{tmp_path}/kept/host0{tmp_path}/own/run")
+    assert_named(json.loads(Path(layout.report_file(head, "json")).read_text()))
+    assert "sent to" in found.said[1] and "Nothing stands out" not in found.said[0]
+
+
+def test_where_nothing_may_be_sent_each_start_says_how_to_put_folders_together(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    options = ("--private", str(tmp_path / "own"), "--keep", str(tmp_path / "kept"), "--same-name", "trainer")
+    line = f"scalana run --no-report --collect no -o own/run -- {TORCHRUN}"
+    found = on_hosts(tmp_path, line, *options)
+    assert found.code == 0, found.said
+    folders = [f"{tmp_path}/kept/host{index}{tmp_path}/own/run" for index in range(2)]
+    assert "scalana report run" in found.said[1]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "scalana", "report", "--format", "json", *folders]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout)
+    assert report["run"]["ranks"] == 4 and report["findings"][0]["ranks"] == [2]
+    assert not any("no record" in warning for warning in report["run"]["warnings"])
+
+
+def test_another_run_in_the_folder_lets_no_host_wait_for_ever(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").write_text("mine\n")
+    found = on_hosts(tmp_path, f"scalana run --no-report -o run -- {TORCHRUN}", folder="run-2")
+    assert found.code == 0, found.said
+    assert all("recording into run-2" in said for said in found.said)
+    assert len(layout.record_files(found.folder)) == 6
+
+
+def test_a_host_that_is_lost_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """The plug of host 1 is pulled in the middle: the other one ends by its limit, reports, and says what lacks."""
+    (tmp_path / "own").mkdir()
+    line = f"STEPS=100000 timeout -s TERM 45 scalana run -o own/run -- {TORCHRUN}"
+    options = ("--private", str(tmp_path / "own"), "--lose", "host1@30")
+    found = on_hosts(tmp_path, line, *options)
+    assert "no record of ranks 2, 3 of 4" in " ".join(found.said[0].split())
+    assert "without the records of" in found.said[0]
+    assert "Rank 2 never" not in found.said[0] and "Rank 3 never" not in found.said[0]
