@@ -20,9 +20,9 @@ COST = Command(
     needs=(PEERS,),
 )
 DLB = Need("DLB", "the folder with libdlb_mpi.so of DLB 3.6, built for the Open MPI of `make mpi`")
-FACTORS = Command(("python tests/benchmarks/efficiencies.py $MPI/mpicc --seconds 0.5",), quiet=True)
+FACTORS = Command(("python tests/benchmarks/efficiencies.py $MPI/mpicc --seconds 0.5 --rounds 5",), quiet=True)
 FACTORS_OF_TALP = Command(
-    ("python tests/benchmarks/efficiencies.py $MPI/mpicc --seconds 0.5 --talp $DLB/libdlb_mpi.so",),
+    ("python tests/benchmarks/efficiencies.py $MPI/mpicc --seconds 0.5 --rounds 5 --talp $DLB/libdlb_mpi.so",),
     quiet=True,
     needs=(DLB,),
 )
@@ -96,7 +96,7 @@ TOPIC = Topic(
             FACTORS,
             (
                 "efficiency-own",
-                "POP factors of six MPI programs, off from the programs' own clocks in the median of 3 runs, at most",
+                "POP factors of six MPI programs, off from the programs' own clocks in the median of 5 runs, at most",
                 "<= 1.0",
                 "points",
                 number(r"most that scalana is off: .* program ([\d.]+) points"),
