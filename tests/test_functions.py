@@ -13,10 +13,6 @@ take too."""
 
 STILL_MORE_PARAMETERS: tuple[str, ...] = (
     "detectors/pipeline/model/simulate.py: _replay",  # a search replays thousands of times, where tuples take a fifth
-    "detectors/pipeline/plans/list_schedule.py: _better",
-    "detectors/pipeline/plans/list_schedule.py: _can_finish",
-    "detectors/pipeline/plans/list_schedule.py: _choose",
-    "detectors/pipeline/plans/list_schedule.py: _schedule",
     "runtime/record/writer.py: RecordWriter.event",  # as are the fields of a record, by name
     "runtime/record/writer.py: RecordWriter.open",
     "runtime/record/writer.py: RecordWriter.span",

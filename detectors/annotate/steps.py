@@ -97,7 +97,8 @@ class _Lost:
 def _with_steps(finding: Finding, phase: LostByPhase, by_step: FloatArray, costs: CostByStep, steps: Steps) -> Finding:
     if float(by_step.sum()) <= 0.0:
         return replace(finding, evidence=replace(finding.evidence, lost_by_phase=phase))
-    numbers = _counted(finding, by_step, costs, steps) or _in_steps(by_step, costs.number)
+    counted = _counted(finding, by_step, costs, steps) or _in_steps(by_step, costs.number)
+    numbers = _with_length(counted, phase, finding.saving_s, steps)
     evidence = replace(finding.evidence, lost_by_phase=phase, in_steps=numbers)
     return with_trend(replace(finding, evidence=evidence), by_step, costs)
 
@@ -141,3 +142,13 @@ def _in_steps(lost_s: FloatArray, number: IntArray) -> InSteps:
     needed = int(np.searchsorted(reached, NEARLY_ALL * reached[-1])) + 1
     few = needed <= NAMED and needed < NEARLY_ALL * len(lost_s)
     return InSteps(needed, len(lost_s), sorted(number[order[:needed]].tolist()) if few else None)
+
+
+def _with_length(found: InSteps, phase: LostByPhase, saving_s: float, steps: Steps) -> InSteps:
+    """How long a step is on average, and how long it would be if all of its part of the saving came back."""
+    start, end = (float(edge.mean()) for edge in (steps.on_all_ranks()[0][steps.warm_up], steps.on_all_ranks()[1][-1]))
+    step_s = (end - start) / found.of
+    saved_s = saving_s * phase.steady_s / max(phase.total_s, 1e-300) / found.of
+    if not 0.0 < saved_s < step_s:
+        return found
+    return replace(found, step_s=step_s, without_s=step_s - saved_s)

@@ -28,6 +28,10 @@ class InSteps:
     numbers: list[int] | None = None
     counted: bool = False
     """Whether these are all steps in which the ranks do it at all, as no other rank does it."""
+    step_s: float | None = None
+    """Length of a step of the steady state, on average."""
+    without_s: float | None = None
+    """What it would take without the finding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

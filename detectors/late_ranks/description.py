@@ -10,6 +10,7 @@ from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.choices import with_alternatives
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import Alternative, CodePlace, CpuSplit, Evidence, LargeTasks, LibraryPlace, PlaceTime
+from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.leaf import leaf_of
@@ -136,6 +137,18 @@ def waits_at(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: P
         return None
     place = psg[vertex].place
     return CodePlace(place.file, line or place.line, psg.function_of(vertex))
+
+
+def balanced_saving_s(finding: Finding, ranks: int) -> float | None:
+    """By how much the run would be shorter if what a finding's ranks compute more were spread over all ranks, who do
+    the same: they keep their part of it. None where that is next to all of the saving, or where it is no such work."""
+    place, (cpu, core_wait) = finding.evidence.place, finding.evidence.cpu_split()
+    if finding.kind != "late-ranks" or place is None or not place.seconds_others:
+        return None
+    kept = len(finding.ranks) / ranks
+    computes = (cpu or 0.0) + (core_wait or 0.0) >= MAJORITY and finding.evidence.large_tasks is None
+    more = place.seconds_others >= MINOR * place.seconds_here and place.seconds_here > place.seconds_others
+    return (1.0 - kept) * finding.saving_s if computes and more and MINOR <= kept < 1.0 and finding.saving_s else None
 
 
 def alternative(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> Alternative | None:

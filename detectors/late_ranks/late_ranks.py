@@ -16,7 +16,7 @@ from scalana.detectors.evidence import HiddenDelay
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.late_ranks.advice import advise
 from scalana.detectors.late_ranks.calls import Measured, measure
-from scalana.detectors.late_ranks.description import computes_more, describe, may_compute_more
+from scalana.detectors.late_ranks.description import balanced_saving_s, computes_more, describe, may_compute_more
 from scalana.detectors.late_ranks.lines import is_made_up_for
 from scalana.detectors.late_ranks.masked import next_cause
 from scalana.detectors.late_ranks.pools import describe_pool
@@ -215,7 +215,8 @@ def _complete(cases: list[_Case], run: _Run) -> list[Finding]:
         )
         if little and candidate.lost_s < WORTH_IF_ONCE * run.recorded_s:
             continue
-        evidence = replace(finding.evidence, behind=_hidden(finding, candidate, findings, run))
+        behind, balanced_s = _hidden(finding, candidate, findings, run), balanced_saving_s(finding, timeline.ranks)
+        evidence = replace(finding.evidence, behind=behind, balanced_saving_s=balanced_s)
         if little and case.once and _is_import(candidate, psg):
             continue  # ranks that start one after the other, each with the same modules
         excess = case.excess

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.sync_intervals import SyncIntervals
+from scalana.detectors.noise.verdict import beyond_noise, means_of
 from scalana.detectors.thresholds.certainty import OUTLYING
 from scalana.detectors.thresholds.counts import SHOWS_THE_NOISE
 from scalana.detectors.thresholds.differences import DEAD_BAND, ORDINARY, STANDS_OUT, STANDS_OUT_AT_START
@@ -166,7 +167,7 @@ def _judge(
 
     pair, _ = number_columns(np.repeat(site, size + 1), location)
     spread = _ordinary_spread(site, size + 1, pair, own_s)
-    outlying = late_s > OUTLYING * np.maximum(spread[site], 1e-4)
+    outlying = beyond_noise(late_s, np.maximum(spread[site], 1e-4), OUTLYING)
     over_s = own_s - np.repeat(medians(first, own_s), size + 1)
     persistent = _persistently_late(pair, over_s)[pair[culprit]]
     enough = np.bincount(site)[site] >= SHOWS_THE_NOISE
@@ -207,12 +208,8 @@ def _ordinary_spread(site: IntArray, size: IntArray, pair: IntArray, own_s: Floa
 
 def _persistently_late(pair: IntArray, late_s: FloatArray) -> npt.NDArray[np.bool_]:
     """Whether the mean lateness of a location at a site is above zero by many standard errors ``[pairs]``."""
-    number = np.bincount(pair)
-    some = np.maximum(number, 1)
-    mean = weighted_count(pair, late_s, len(number)) / some
-    squares = weighted_count(pair, late_s * late_s, len(number))
-    error = np.sqrt(np.maximum(squares / some - mean**2, 0.0) / np.maximum(number - 1, 1)) + 1e-9
-    return np.asarray((number >= SHOWS_THE_NOISE) & (mean > OUTLYING * error))
+    means = means_of(pair, late_s)
+    return np.asarray((means.number >= SHOWS_THE_NOISE) & beyond_noise(means.mean, means.error + 1e-9, OUTLYING))
 
 
 def _late_for_a_while(pair: IntArray, epoch: IntArray, own_s: FloatArray, over_s: FloatArray) -> npt.NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from scalana.detectors.noise.verdict import beyond_noise, means_of
 from scalana.detectors.thresholds.certainty import BY_CHANCE
 from scalana.detectors.thresholds.counts import SHOWS_THE_NOISE, SHOWS_THE_USUAL
 from scalana.detectors.thresholds.differences import ORDINARY, SLOW_IN_A_POOL
@@ -75,7 +76,7 @@ class TaskFarm:
         """Which ranks take longer for a piece by some part, and do fewer as whoever is free takes the next
         ``[ranks of the pool]``."""
         count = np.bincount(self.rank)[self.ranks]
-        slow = self.mean_s - BY_CHANCE * self.error_s > (1.0 + by) * self.usual_s
+        slow = beyond_noise(self.mean_s - (1.0 + by) * self.usual_s, self.error_s, BY_CHANCE)
         if len(self.ranks) < SHOWS_THE_USUAL or slow.all():
             return np.zeros(len(slow), dtype=bool)
         return np.asarray(slow & (count <= AS_LONG * np.median(count[~slow])))
@@ -84,7 +85,7 @@ class TaskFarm:
         """Whether none of some ranks takes longer for a piece than is usual, but for those that do fewer for that."""
         usual_s = self.usual_s
         own = np.isin(self.ranks, ranks) & ~self.slow(ORDINARY)
-        return bool((self.mean_s[own] - BY_CHANCE * self.error_s[own] <= (1.0 + ORDINARY) * usual_s).all())
+        return not beyond_noise(self.mean_s[own] - (1.0 + ORDINARY) * usual_s, self.error_s[own], BY_CHANCE).any()
 
     def end_together(self, ranks: list[int]) -> bool:
         """Whether none of some ranks is busy long after the others."""
@@ -202,14 +203,13 @@ def _pool(
     calls = timeline.calls
     rank, seconds, done_s = timeline.locations.rank[calls.location[burst]], seconds[burst], calls.enter_s[burst]
     number = np.searchsorted(ranks, rank)
-    count = np.bincount(number)
-    mean_s = weighted_count(number, seconds, len(ranks)) / count
-    squares = weighted_count(number, (seconds - mean_s[number]) ** 2, len(ranks))
+    means = means_of(number, seconds)
     last_s = np.full(len(ranks), -np.inf)
     np.maximum.at(last_s, number, done_s)
-    error_s = np.sqrt(squares / (count * np.maximum(count - 1, 1)))
     handing = frozenset((vertex, *_handing(burst, timeline)))
-    return TaskFarm(vertex, handing, giver, burst, rank, seconds, ranks, mean_s, error_s, last_s, float(done_s.min()))
+    return TaskFarm(
+        vertex, handing, giver, burst, rank, seconds, ranks, means.mean, means.error, last_s, float(done_s.min())
+    )
 
 
 def _handing(burst: IntArray, timeline: Timeline) -> list[int]:

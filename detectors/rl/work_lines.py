@@ -34,10 +34,26 @@ class WorkPlace:
 def place_of(loop: Loop, doing: Doing, ranks: list[int], timeline: Timeline, psg: PSG) -> WorkPlace | None:
     """Where a finding about what some processes do stands: where that begins, if it does in the program's own code;
     else where in its own code they do most of what they do more than others, if that is known, or else where it calls
-    the library in which it begins. None where neither is known."""
+    the library in which it begins. None where neither is known.
+
+    What a library calls back (a reward function) is the program's own code, below its call of the library.
+    """
     vertex, line = int(loop.vertex[doing]), int(loop.line[doing])
-    if vertex >= 0 and line > 0 and _own_vertex(vertex, psg) == vertex:
+    begins_here = vertex >= 0 and line > 0 and _own_vertex(vertex, psg) == vertex
+    if begins_here and psg[vertex].kind is not VertexKind.CALL:
         return WorkPlace(vertex, line)
+    found = _where_more(loop, doing, ranks, timeline, psg)
+    if begins_here and (found is None or not _is_below(found.vertex, vertex, psg)):
+        return WorkPlace(vertex, line)
+    if found is not None or vertex < 0:
+        return found
+    inside, calls = _inside(vertex, psg)
+    return WorkPlace(_own_vertex(vertex, psg), line, inside=inside, calls=calls)
+
+
+def _where_more(loop: Loop, doing: Doing, ranks: list[int], timeline: Timeline, psg: PSG) -> WorkPlace | None:
+    """The line of the program's own code, or else its function that a library calls, in which processes do most of what
+    they do more than others; None where samples do not show it."""
     spent = np.stack([_by_activity(loop, rank, doing, timeline) for rank in range(len(loop.processes))])
     those = np.array(ranks, np.int64)
     others = np.setdiff1d(np.flatnonzero(spent.sum(axis=1) > 0.0), those)
@@ -46,24 +62,36 @@ def place_of(loop: Loop, doing: Doing, ranks: list[int], timeline: Timeline, psg
     # What samples do not show, by far, is not to be told by those few that there are.
     doing_s = loop.own_s[:, :, doing].sum(axis=1)
     excess_s = float(doing_s[those].mean() - doing_s[others].mean()) if len(those) and len(others) else 0.0
-    if more.sum() > 0.0:
-        activities = timeline.activities
-        own = activities.line > 0
-        at = [(int(activities.vertex[row]), int(activities.line[row])) for row in range(len(activities))]
+    activities = timeline.activities
+    rows = np.flatnonzero((activities.line > 0) & (more > 0.0)).tolist()
+    at = {row: int(activities.vertex[row]) for row in np.flatnonzero(activities.line > 0).tolist()}
+    lines = {row: (_own_vertex(vertex, psg), int(activities.line[row])) for row, vertex in at.items()}
+    called = {row: _called_back(vertex, psg) for row, vertex in at.items()}
+    for places in (lines, {row: place for row, place in called.items() if place is not None}):
         seconds: dict[tuple[int, int], float] = {}
-        for row in np.flatnonzero(own & (more > 0.0)).tolist():
-            key = _own_vertex(at[row][0], psg), at[row][1]
-            seconds[key] = seconds.get(key, 0.0) + float(more[row])
-        best = max(seconds, key=lambda key: seconds[key], default=None)
+        for row in rows:
+            if row in places:
+                seconds[places[row]] = seconds.get(places[row], 0.0) + float(more[row])
+        best = max(seconds, key=lambda place: seconds[place], default=None)
         if best is not None and seconds[best] >= MAJORITY * max(float(more.sum()), excess_s):
-            there = np.array([own[row] and (_own_vertex(each[0], psg), each[1]) == best for row, each in enumerate(at)])
+            there = np.array([row for row, place in places.items() if place == best])
             here_s, others_s = float(spent[those].mean(axis=0)[there].sum()), float(usual[there].sum())
-            within = at[int(np.where(there, more, -1.0).argmax())][0]
+            within = at[int(there[more[there].argmax()])]
             return WorkPlace(*best, here_s, others_s, *_inside(within, psg))
-    if vertex < 0:
-        return None
-    inside, calls = _inside(vertex, psg)
-    return WorkPlace(_own_vertex(vertex, psg), line, inside=inside, calls=calls)
+    return None
+
+
+def _called_back(vertex: int, psg: PSG) -> tuple[int, int] | None:
+    """The outermost function of the program around a vertex that a library calls, with its first line."""
+    found = None
+    for above in (psg[vertex], *psg.ancestors(vertex)) if 0 <= vertex < len(psg) else ():
+        if above.kind is VertexKind.FUNCTION and above.parent > 0 and psg[above.parent].kind is VertexKind.CALL:
+            found = above.index, above.place.line
+    return found
+
+
+def _is_below(vertex: int, call: int, psg: PSG) -> bool:
+    return any(above.index == call for above in psg.ancestors(vertex))
 
 
 def _inside(vertex: int, psg: PSG) -> tuple[Place | None, str]:

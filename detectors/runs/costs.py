@@ -17,9 +17,9 @@ from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.efficiency.run_efficiency import EFFICIENCY, RunEfficiency
 from scalana.detectors.noise.contention import calls_without_core_s, turns_s
+from scalana.detectors.noise.verdict import error_of_sums
 from scalana.detectors.runs.advice import EXITED
 from scalana.detectors.thresholds.differences import UNEXPLAINED_NOISE
-from scalana.detectors.thresholds.limits import BLOCKS
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
@@ -129,7 +129,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
         return weighted_count(calls.vertex[main], seconds[main], numbering.vertices)
 
     transfer[of_call], core_wait[of_call] = by_vertex(inside - starved), by_vertex(starved)
-    error[of_call] = _repetition_error(
+    error[of_call] = error_of_sums(
         calls.vertex[main], calls.location[main], (inside - starved)[main], numbering.vertices
     )
     resting = table.target < size
@@ -199,35 +199,7 @@ def _work_error(timeline: Timeline, activities: int) -> FloatArray:
     rows = np.flatnonzero(locations.is_main[location])
     rows = rows[np.lexsort((own.burst[rows], own.activity[rows], location[rows]))]
     seconds = (own.seconds - own.core_wait_s)[rows]
-    return _repetition_error(own.activity[rows], location[rows], seconds, activities)
-
-
-def _repetition_error(target: IntArray, location: IntArray, seconds: FloatArray, targets: int) -> FloatArray:
-    """Standard error of the sums of seconds by target, from their repetitions ``[targets]``.
-
-    Rows are in the order of time where target and location are the same. The repetitions on a location are divided into
-    up to :data:`BLOCKS` successive blocks, whose means vary by noise, and by slow changes of the machine, which
-    single repetitions would not show.
-    """
-    if not len(target):
-        return np.zeros(targets)
-    group = target.astype(np.int64) * (int(location.max()) + 1) + location
-    order = np.argsort(group, kind="stable")
-    group, seconds = group[order], seconds[order]
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    count = np.diff(np.append(starts, len(group)))
-    number = np.repeat(np.arange(len(starts)), count)
-    ordinal = np.arange(len(group)) - starts[number]
-    blocks = np.minimum(count, BLOCKS)
-    block = ordinal * blocks[number] // count[number]
-    key = number * BLOCKS + block
-    total = np.bincount(key, weights=seconds, minlength=len(starts) * BLOCKS).reshape(-1, BLOCKS)
-    length = np.bincount(key, minlength=len(starts) * BLOCKS).reshape(-1, BLOCKS)
-    mean = np.where(length > 0, total / np.maximum(length, 1), 0.0)
-    centre = mean.sum(axis=1) / blocks
-    spread = np.where(length > 0, (mean - centre[:, None]) ** 2, 0.0).sum(axis=1) / np.maximum(blocks - 1, 1)
-    variance = np.where(blocks > 1, count.astype(np.float64) ** 2 * spread / blocks, 0.0)
-    return np.sqrt(np.bincount(target[order][starts], weights=variance, minlength=targets))
+    return error_of_sums(own.activity[rows], location[rows], seconds, activities)
 
 
 @dataclass(slots=True)

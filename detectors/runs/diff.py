@@ -10,6 +10,7 @@ import numpy as np
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
+from scalana.detectors.noise.verdict import beyond_noise
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.runs import advice
@@ -207,7 +208,8 @@ def _step(values: FloatArray) -> float:
 
 def _is_worthy(change: Change, scale: float) -> bool:
     size = max(change.before_s, change.after_s)
-    return abs(change.change_s) > max(WORTH_A_CHANGE * scale, UNCHANGED * size, CERTAIN * change.noise_s)
+    least = max(WORTH_A_CHANGE * scale, UNCHANGED * size)
+    return bool(beyond_noise(abs(change.change_s), change.noise_s, CERTAIN, least))
 
 
 def _causes(

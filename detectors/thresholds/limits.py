@@ -88,7 +88,7 @@ BLOCKS = 8
 
 Why: A choice: each should have several repetitions, and their variance needs several blocks.
 
-- `costs`
+- `verdict`
 """
 SAMPLED_WAITERS = 24
 """Waiters of a group, and members that did not wait, whose stretches are looked at.

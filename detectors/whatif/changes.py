@@ -20,7 +20,7 @@ from scalana.detectors.whatif.shrinkage import steadied
 from scalana.graphs.arrays.hashing import distinct
 from scalana.graphs.arrays.segments import quantiles
 from scalana.graphs.arrays.shards import rows_of_ranges
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline
 
@@ -73,8 +73,8 @@ def excess_of(
         share = candidate.lost_s / max(float(gross.sum()) * max(timeline.ranks - 1, 1), 1e-300)
         ratio *= min(1.0, share)
     _spread(excess, ratio, removed)
-    if timeline.unwritten is not None:
-        _extend(excess, guilty, burst_locations(timeline), removed)
+    bursts_too = np.arange(bursts) >= len(calls) if timeline.unwritten is None else np.ones(bursts, dtype=bool)
+    _extend(excess, guilty, burst_locations(timeline), removed, bursts_too)
     return removed, StartedThreads.of(timeline).head_start_s(removed, timeline), None
 
 
@@ -265,9 +265,15 @@ def _spread(excess: IntervalExcess, ratio: FloatArray, removed: FloatArray) -> N
     np.maximum.at(removed, burst[begins[which]], within[which] * np.repeat(ratio[rows], size))
 
 
-def _extend(excess: IntervalExcess, guilty: np.ndarray, location: IntArray, removed: FloatArray) -> None:
-    """Where a sample of the calls was written, stretches lead to some of a rank's late arrivals only: take as large a
-    part of its work outside of them as inside. ``location`` is that of every burst ``[bursts]``."""
+def _extend(
+    excess: IntervalExcess, guilty: BoolArray, location: IntArray, removed: FloatArray, bursts_too: BoolArray
+) -> None:
+    """Take as large a part of a rank's work outside of its stretches as inside, in the bursts ``bursts_too``: that
+    after its last call, for which nobody waits, but which the end of the run does; and where a sample of the calls was
+    written, any, as stretches lead to some of its late arrivals only.
+
+    ``location`` is that of every burst ``[bursts]``.
+    """
     rows = guilty[excess.location]
     depth = np.zeros(len(excess.burst) + 1, dtype=np.int64)
     np.add.at(depth, excess.first[rows], 1)
@@ -276,5 +282,5 @@ def _extend(excess: IntervalExcess, guilty: np.ndarray, location: IntArray, remo
     of_row, count = location[excess.burst], len(guilty)
     did = np.bincount(of_row[inside], excess.seconds[inside], count)
     ratio = np.divide(np.bincount(location, removed, count), did, out=np.zeros(count), where=did > 0.0)
-    outside = ~inside & guilty[of_row]
+    outside = ~inside & guilty[of_row] & bursts_too[excess.burst]
     np.add.at(removed, excess.burst[outside], excess.seconds[outside] * np.minimum(ratio, 1.0)[of_row[outside]])

@@ -328,8 +328,11 @@ def _stand_for(timed: IntArray, steps: int) -> FloatArray:
 
 
 def _expected_s(finding: Finding) -> float:
-    """What the finding's ranks spend more at its place over the run, as far as that is known."""
-    place = finding.evidence.place
+    """What each of the finding's ranks spends more than others over the run, at its place or in its phase, as far as
+    that is known."""
+    place, loop = finding.evidence.place, finding.evidence.loop
+    if loop is not None:
+        return (loop.phase_s_here - loop.phase_s_others) * loop.in_steps
     return place.seconds_here - place.seconds_others if place is not None and place.seconds_others is not None else 0.0
 
 

@@ -20,6 +20,8 @@ _MAGIC_BYTES = struct.pack("<I", _MAGIC)
 _AT_ONCE = 4 << 20
 """Bytes that are read at a time."""
 _META = 1
+PROGRESS = "progress_ns"
+"""What is said of the last part of a record: when its program came further last, which may have been before that."""
 
 
 class _Block(NamedTuple):
@@ -43,6 +45,10 @@ class RecordTail:
         """Whether the record has its end."""
         self.last_ns = 0
         """Latest moment in it on CLOCK_MONOTONIC, 0 if there is none yet."""
+        self.begin_ns = 0
+        """Earliest moment in it, also of what is not kept any more; 0 if there is none yet."""
+        self.progress_ns = 0
+        """Latest moment at which its program came further: a call or a span ended; 0 if that was never seen."""
         self._offset = 0
         self._header = b""
         self._definitions: list[bytes] = []
@@ -84,8 +90,8 @@ class RecordTail:
             return b""
         if len(self._definitions) > 1:
             self._definitions = [b"".join(self._definitions)]
-        start = b"".join(bytes((len(text),)) + text for text in (b"start_ns", b"%d" % start_ns))
-        payloads = [*self._definitions, bytes((_META,)) + start, *(block.payload for block in self._blocks)]
+        said = _meta("start_ns", start_ns) + _meta(PROGRESS, self.progress_ns)
+        payloads = [*self._definitions, said, *(block.payload for block in self._blocks)]
         return self._header + b"".join(_framed(number, payload) for number, payload in enumerate(payloads))
 
     def _take(self, data: bytes) -> None:
@@ -112,12 +118,14 @@ class RecordTail:
     def _keep(self, payload: memoryview) -> None:
         from scalana.runtime import _core  # only readers need the extension
 
-        definitions, rest, first_ns, last_ns, ended, _ = _core.split(payload)
+        definitions, rest, first_ns, last_ns, progress_ns, ended = _core.split(payload)
         if definitions:
             self._definitions.append(definitions)
         if rest:
             self._blocks.append(_Block(rest, first_ns, last_ns))
+        self.begin_ns = self.begin_ns or first_ns
         self.last_ns = max(self.last_ns, last_ns)
+        self.progress_ns = max(self.progress_ns, progress_ns)
         self.ended = self.ended or ended
 
 
@@ -136,6 +144,11 @@ def _next_block(data: bytes, at: int) -> int | None:
             return at
         at += 1
     return None
+
+
+def _meta(key: str, value: int) -> bytes:
+    texts = (key.encode(), b"%d" % value)
+    return bytes((_META,)) + b"".join(bytes((len(text),)) + text for text in texts)
 
 
 def _framed(number: int, payload: bytes) -> bytes:

@@ -34,6 +34,7 @@ COMMANDS = {
     "run": "RunCommand",
     "report": "ReportCommand",
     "watch": "WatchCommand",
+    "stacks": "StacksCommand",
     "scaling": "ScalingCommand",
     "diff": "DiffCommand",
     "psg": "PsgCommand",

@@ -9,14 +9,21 @@ import sys
 import time
 
 from scalana import console
+from scalana.commands.following import NEVER, add_following, following_words
 from scalana.errors import CommandError, UsageError
 from scalana.runtime.record import layout
 from scalana.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from scalana.job.meeting import Place
     from scalana.job.parts import Part
+
+_FOLLOWED_AFTER_S = 30.0
+"""A job that is shorter is not followed, unless the user asks for something."""
+_FOLLOWED_SOON_S = 2.0
 
 
 class RunCommand:
@@ -35,7 +42,8 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         """Declare the arguments."""
         parser.usage = (
             "scalana run [-o DIR] [--rate HZ] [--format text|json] [--mpi] [--job ID] "
-            "[--collect HOST:PORT|no] [--no-report] [--report-with PYTHON] -- COMMAND ..."
+            "[--collect HOST:PORT|no] [--no-report] [--report-with PYTHON] [--verdict-after N] "
+            "[--hang-after SECONDS] [--on-hang report|abort] -- COMMAND ..."
         )
         parser.add_argument(
             "-o", "--output", metavar="DIR", help="run folder to create (default: scalana-<date>-<time>)"
@@ -62,6 +70,7 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             "(default: its host, and a port that the job determines); no: records stay where they are",
         )
         parser.add_argument("--no-report", action="store_true", help="record, but write no report")
+        add_following(parser)
         parser.add_argument(
             "--report-with",
             metavar="PYTHON",
@@ -107,7 +116,8 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             for note in missing:
                 console.complain(note)
             begin = time.monotonic()
-            returncode = supervise.execute(command, env, lambda: _write_info(place, info))
+            with _followed(folder, part, args) as is_to_end:
+                returncode = supervise.execute(command, env, lambda: _write_info(place, info), is_to_end)
         except supervise.Signalled as signalled:
             _remove_unused(place)
             return supervise.exit_like(-signalled.number)
@@ -124,6 +134,34 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         if gathering.reports(ended, console.complain):
             _finish(folder, command, args, missing, mpi="SCALANA_MPI_WRAPPERS" in env)
         return supervise.exit_like(returncode)
+
+
+@contextlib.contextmanager
+def _followed(folder: str, part: Part, args: argparse.Namespace) -> Iterator[Callable[[], bool]]:
+    """Have the run followed while it goes on; gives what says that the job is to be ended, once a second."""
+    if not part.is_head() or (args.hang_after == NEVER and args.verdict_after is None):
+        yield lambda: False
+        return
+    from scalana.job.follower import Follower
+
+    words = ["watch", "--log", *following_words(args), folder]
+    after_s = _FOLLOWED_AFTER_S if args.verdict_after is None and args.hang_after is None else _FOLLOWED_SOON_S
+    follower = Follower(lambda: _analysing_python(args.report_with), words, after_s)
+    try:
+        yield follower.asks_for_the_end
+    finally:
+        follower.stop()
+
+
+def _analysing_python(wanted: str | None) -> str | None:
+    """The Python that analyses, None for this one.
+
+    Raises:
+        CommandError: there is none.
+    """
+    from scalana import analysis_home
+
+    return analysis_home.elsewhere(wanted, os.environ)
 
 
 def _finish(folder: str, command: list[str], args: argparse.Namespace, missing: list[str], mpi: bool) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 
 from scalana import console
 from scalana.commands.analysing import told
+from scalana.commands.following import NEVER, add_following, step_count
 
 
 class WatchCommand:
@@ -18,6 +20,7 @@ examples:
   scalana watch scalana-20250131-142233
   scalana watch --once scalana-20250131-142233
   scalana watch --json scalana-20250131-142233
+  scalana watch --log --verdict-after 20 scalana-20250131-142233
 
 Keys: q ends it, space pauses, s shows more or fewer steps, r shows each rank or groups of them, j and k move through
 the ranks.
@@ -29,14 +32,25 @@ the ranks.
         parser.add_argument("--once", action="store_true", help="print one picture, and end")
         parser.add_argument("--json", action="store_true", help="print one picture as JSON, and end")
         parser.add_argument(
+            "--log", action="store_true", help="print lines about hangs and verdicts, until the run ends"
+        )
+        parser.add_argument(
             "--every", metavar="SECONDS", type=_seconds, default=2.0, help="seconds between two looks (default: 2)"
         )
         parser.add_argument(
-            "--last", metavar="N", type=_count, default=20, help="how many of the last steps are analysed (default: 20)"
+            "--last",
+            metavar="N",
+            type=step_count,
+            default=20,
+            help="how many of the last steps are analysed (default: 20)",
         )
+        add_following(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         """Look at the run, once or until it ends."""
+        if args.log:
+            with told(args.folder):
+                return _follow(args)
         from scalana.live.draw import Shown, lines
         from scalana.live.look import Looker
         from scalana.live.view import document
@@ -55,6 +69,21 @@ the ranks.
         return 0
 
 
+def _follow(args: argparse.Namespace) -> int:
+    """Print what there is to say of the run, until it ends or whoever started this does."""
+    from scalana.live.follow import Follower, Orders
+
+    orders = Orders(
+        verdict_after=args.verdict_after,
+        hangs=args.hang_after != NEVER,
+        hang_after_s=args.hang_after if isinstance(args.hang_after, float) else None,
+        aborts=args.on_hang == "abort",
+    )
+    parent = os.getppid()
+    follower = Follower(args.folder, orders, lambda text: console.complain(text.replace("\n", "\n  ")))
+    return follower.run(lambda: os.getppid() != parent)
+
+
 def _seconds(text: str) -> float:
     try:
         value = float(text)
@@ -63,9 +92,3 @@ def _seconds(text: str) -> float:
     if not 0.2 <= value <= 3600:
         raise argparse.ArgumentTypeError(f"{text} is outside 0.2 ... 3600 seconds")
     return value
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of steps: give 1 or more")
-    return int(text)

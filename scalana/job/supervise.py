@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from scalana.job.witness import Witness
@@ -25,13 +26,21 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _PASSING_ON = frozenset("sh dash bash zsh ksh ksh93 mksh ash busybox fish make gmake time timeout xargs script".split())
 """Programs that start others with the signals ignored that they ignore themselves."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_TO_END_S = 60.0
+"""So long a launcher may take to end its ranks."""
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def execute(command: Sequence[str], env: Mapping[str, str], begun: Callable[[], None] = lambda: None) -> int:
+def execute(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    begun: Callable[[], None] = lambda: None,
+    is_to_end: Callable[[], bool] = lambda: False,
+) -> int:
     """Run ``command`` to its end. Returns its exit code, or ``-n`` if signal ``n`` ended it.
 
-    ``begun`` is called when it has been started.
+    ``begun`` is called when it has been started, ``is_to_end`` every second from then on: where it returns True, the
+    job is ended.
 
     Ctrl-C reaches the job through the process group, as always, and does not end us. Signals sent to us alone
     (``kill``, a batch system) are sent on.
@@ -49,7 +58,7 @@ def execute(command: Sequence[str], env: Mapping[str, str], begun: Callable[[], 
             # File descriptors stay open for the job: `scalana run -- prog <(...)` names one of them.
             pid = _start(command, env, ours, ignored)
             begun()
-            return _attend(pid, arrivals, witness)
+            return _attend(pid, arrivals, witness, is_to_end)
         finally:
             witness.close()
 
@@ -211,12 +220,17 @@ def _is_text(path: str) -> bool:
     return b"\0" not in start.partition(b"\n")[0]
 
 
-def _attend(pid: int, arrivals: _Arrivals, witness: Witness) -> int:
+def _attend(pid: int, arrivals: _Arrivals, witness: Witness, is_to_end: Callable[[], bool]) -> int:
     """Wait for the job, and send on what is meant for it and did not reach it.
 
     Returns its exit code, or ``-n`` if signal ``n`` ended it.
     """
+    ended_s: float | None = None
     while (returncode := _returncode(pid)) is None:
+        if is_to_end() if ended_s is None else time.monotonic() - ended_s > _TO_END_S:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGTERM if ended_s is None else signal.SIGKILL)
+            ended_s = time.monotonic()
         for number in arrivals.take():
             if number != signal.SIGCHLD and not witness.saw(number):
                 with contextlib.suppress(OSError):  # a job of another user's (sudo)

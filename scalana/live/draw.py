@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from scalana.live.now import RankNow
+from scalana.live.stacks import STATES, alike
 from scalana.live.view import Analysed, Cause, View
 from scalana.report import names
 from scalana.report.document.sections import Account, Layout, Share
@@ -16,7 +16,6 @@ from scalana.report.text.paint import Paint, clip, clip_left, rule
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _CURVE_ROWS = 4
-_STATES = {"running": "computes", "asleep": "is off the CPU", "ended": "has ended", "silent": "records nothing"}
 _BEHIND_S = 5.0
 
 
@@ -130,28 +129,18 @@ def _ranks(view: View, width: int, paint: Paint, shown: Shown, room: int) -> lis
         found = [_row(view, [rank], width) for rank in ranks]
         found = found[shown.first_rank % max(len(found), 1) :]
     else:
-        found = [_row(view, group, width) for group in grouped(ranks)]
+        found = [_row(view, group, width) for group in alike(ranks)]
     hidden = len(found) - room + 1
     if room and hidden > 1:
         found = [*found[: room - 1], f"  {hidden} more lines"]
     return found
 
 
-def grouped(ranks: Sequence[RankNow]) -> list[list[RankNow]]:
-    """Ranks that are in the same state at the same line, the smallest group first: what differs is what matters."""
-
-    def key(rank: RankNow) -> tuple[str, str, tuple[str, int, str]]:
-        return rank.state, rank.operation, rank.stack.place
-
-    groups = [list(group) for _, group in groupby(sorted(ranks, key=key), key)]
-    return sorted(groups, key=lambda group: (len(group), group[0].rank))
-
-
 def _row(view: View, group: Sequence[RankNow], width: int) -> str:
     one = min(group, key=lambda rank: rank.rank)
     file, line, function = one.stack.place
     who = view.moment.names.many([rank.rank for rank in group], view.moment.world_size)
-    what = f"in {one.operation}" if one.state == "waiting" else _STATES[one.state]
+    what = f"in {one.operation}" if one.state == "waiting" else STATES[one.state]
     since = names.seconds(min(rank.seconds for rank in group))
     room = (width - 14) // 3
     head = f"  {clip(who, room):<{room}} {clip(what, 16):<16} {since:>8}  "

@@ -8,19 +8,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.folder.going_on import records_going_on
 from scalana.graphs.readers.folder.record_columns import as_integers
 from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.graphs.readers.processes.main_thread import main_thread
 from scalana.graphs.readers.processes.process_names import ProcessNames
-from scalana.graphs.readers.processes.rank_selection import RankRecord, RankRecords, choose_records
+from scalana.graphs.readers.processes.rank_selection import RankRecords, choose_records, start_ns
 from scalana.live.step_times import step_times
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.record.format import STATE_RUNNING, Frame, ProcessRecord
+from scalana.runtime.record.tail import PROGRESS
 
 _NS = 1e-9
 _OPEN_NS = 3_000_000_000
 """A call is under way if one of the last flushes, of one a second, says so."""
+_LATELY_NS = 5_000_000_000
 _SILENT_S = 5.0
 """A record that is this far behind the others is not written to."""
 
@@ -55,6 +58,11 @@ class RankNow:
     seconds: float
     """Since it entered that call, or left the last one."""
     stack: Stack
+    functions: int
+    """Different functions that it was seen in during the last seconds, innermost: one that repeats itself is in few."""
+    host: str
+    pid: int
+    tid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,8 @@ class Moment:
     """All ranks at the latest moment that was recorded."""
 
     ranks: tuple[RankNow, ...]
+    helpers: tuple[RankNow, ...]
+    """The other processes of the ranks, such as the workers of their loaders, each by the number of its rank."""
     names: ProcessNames
     world_size: int
     step_s: dict[int, float]
@@ -86,6 +96,7 @@ def moment_of(folder: str) -> Moment:
     own = [rank.record for rank in chosen.ranks]
     return Moment(
         ranks=tuple(_ranks(chosen, latest_ns)),
+        helpers=tuple(_helpers(chosen, latest_ns)),
         names=chosen.names,
         world_size=chosen.world_size,
         step_s=step_times(own),
@@ -96,16 +107,28 @@ def moment_of(folder: str) -> Moment:
 
 
 def _ranks(chosen: RankRecords, latest_ns: int) -> Iterator[RankNow]:
-    alone = len({rank.record.meta.get("host") for rank in chosen.ranks}) > 1  # their clocks have nothing in common
     for rank in chosen.ranks:
-        yield _now(rank, chosen.names.one(rank.rank), rank.record.last_ns if alone else latest_ns)
+        yield _now(rank.record, rank.rank, chosen.names.one(rank.rank), _clock(chosen, rank.record, latest_ns))
 
 
-def _now(rank: RankRecord, name: str, latest_ns: int) -> RankNow:
-    record = rank.record
+def _helpers(chosen: RankRecords, latest_ns: int) -> Iterator[RankNow]:
+    for rank in chosen.ranks:
+        for record in rank.children:
+            if not record.ended:
+                name = f"process {record.meta.get('pid', '?')} of {chosen.names.one(rank.rank)}"
+                yield _now(record, rank.rank, name, _clock(chosen, record, latest_ns))
+
+
+def _clock(chosen: RankRecords, record: ProcessRecord, latest_ns: int) -> int:
+    """Now, on the clock of a record: those of several hosts have nothing in common."""
+    alone = len({rank.record.meta.get("host") for rank in chosen.ranks}) > 1
+    return record.last_ns if alone else latest_ns
+
+
+def _now(record: ProcessRecord, rank: int, name: str, latest_ns: int) -> RankNow:
     thread = main_thread(record)
-    path, is_running = _latest_sample(record, thread)
     call = _open_call(record, thread)
+    path, is_running = _latest_sample(record, thread)
     if call is not None:
         operation, since_ns, path = call
         state = "waiting"
@@ -115,8 +138,27 @@ def _now(rank: RankRecord, name: str, latest_ns: int) -> RankNow:
     if record.ended:
         state, since_ns = "ended", record.last_ns
     elif (latest_ns - record.last_ns) * _NS > _SILENT_S:
-        state = "silent"
-    return RankNow(rank.rank, name, state, operation, max(latest_ns - since_ns, 0) * _NS, stack_of(record, path))
+        state, since_ns = "silent", record.last_ns
+    return RankNow(
+        rank=rank,
+        name=name,
+        state=state,
+        operation=operation,
+        seconds=max(latest_ns - since_ns, 0) * _NS,
+        stack=stack_of(record, path),
+        functions=_functions(record, thread, max(since_ns, record.last_ns - _LATELY_NS)),
+        host=record.meta.get("host", ""),
+        pid=record.number("pid", 0),
+        tid=record.threads[thread].tid if thread in record.threads else 0,
+    )
+
+
+def _functions(record: ProcessRecord, thread: int, since_ns: int) -> int:
+    """Different functions that a thread was seen in since a moment, the innermost frame of each sample."""
+    samples = record.samples
+    rows = (as_integers(samples.thread) == thread) & (as_integers(samples.time_ns) >= since_ns)
+    paths = np.unique(as_integers(samples.path)[rows])
+    return len({record.paths.code[path] for path in paths.tolist() if path < len(record.paths)})
 
 
 def _latest_sample(record: ProcessRecord, thread: int) -> tuple[int, bool]:
@@ -136,18 +178,22 @@ def _open_call(record: ProcessRecord, thread: int) -> tuple[str, int, int] | Non
     if not len(rows):
         return None
     latest = int(rows[np.lexsort((as_of[rows], enter[rows]))[-1]])
-    if enter[latest] < _last_exit_ns(record, thread):
+    if enter[latest] < _exits(record, thread).max(initial=0):
         return None
     return BY_CODE[int(table.operation[latest])].name, int(enter[latest]), int(table.path[latest])
 
 
 def _last_exit_ns(record: ProcessRecord, thread: int) -> int:
-    """When a thread left its last call; where the record begins if there was none."""
+    """When a thread left its last call; if that was before what is kept, when its process came further last."""
+    exits = _exits(record, thread)
+    return int(exits.max()) if len(exits) else record.number(PROGRESS, 0) or start_ns(record)
+
+
+def _exits(record: ProcessRecord, thread: int) -> IntArray:
+    """When a thread left its calls ``[calls]``."""
     events = record.events
     rows = np.flatnonzero(as_integers(events.thread) == thread)
-    if not len(rows):
-        return record.number("start_ns", record.first_ns)
-    return int((as_integers(events.enter_ns)[rows] + as_integers(events.duration_ns)[rows]).max())
+    return as_integers(events.enter_ns)[rows] + as_integers(events.duration_ns)[rows]
 
 
 def stack_of(record: ProcessRecord, path: int) -> Stack:

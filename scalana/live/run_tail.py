@@ -6,14 +6,18 @@ What an update costs depends on what was written since the last one, and on how 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
+import socket
 import tempfile
+import time
 from collections import defaultdict
 
 from scalana.runtime.record import layout
 from scalana.runtime.record.tail import RecordTail
 
+_FRESH_S = 60.0
 _IN_MEMORY = "/dev/shm"
 
 
@@ -61,6 +65,33 @@ class RunTail:
             latest[_host(file)] = max(latest[_host(file)], tail.last_ns)
         return latest
 
+    def quiet(self) -> tuple[float, bool]:
+        """Seconds since anything of the run came further, and whether anything ever did."""
+        latest = self.latest_ns()
+        progress: dict[str, int] = defaultdict(int)
+        for file, tail in self._tails.items():
+            progress[_host(file)] = max(progress[_host(file)], tail.progress_ns or tail.begin_ns)
+        here = socket.gethostname().replace("/", "_")
+        if here in latest:  # also where nothing is written to the records any more
+            latest[here] = time.monotonic_ns()
+        has_begun = bool(self._over) or any(tail.progress_ns for tail in self._tails.values())
+        return min(((latest[host] - progress[host]) * 1e-9 for host in latest), default=0.0), has_begun
+
+    def is_over(self) -> bool:
+        """Whether nothing more will come: the launcher says so, or nothing is written and no process is left here."""
+        try:
+            with open(layout.info_file(self.folder), encoding="utf-8") as file:
+                if json.load(file).get("exit_code") is not None:
+                    return True
+        except (OSError, ValueError, AttributeError):
+            pass  # a program that records itself has none
+        here = f"{socket.gethostname().replace('/', '_')}-"
+        files = [file for file in self._tails if not self._tails[file].ended]
+        return bool(self._tails) and not any(
+            _is_fresh(file) or (os.path.basename(file).startswith(here) and os.path.exists(f"/proc/{_pid(file)}"))
+            for file in files
+        )
+
     def write(self) -> str:
         """Write what is kept, as a run folder; returns that."""
         layout.make_records(self._own)
@@ -85,6 +116,18 @@ def _link(file: str, own: str) -> None:
     """Make what lies in the run's folder lie in ours too, if it does."""
     if os.path.exists(file) and not os.path.lexists(own):
         os.symlink(os.path.abspath(file), own)
+
+
+def _is_fresh(file: str) -> bool:
+    try:
+        return time.time() - os.stat(file).st_mtime < _FRESH_S
+    except OSError:
+        return False
+
+
+def _pid(file: str) -> str:
+    """The process of a record, as its name says."""
+    return os.path.basename(file).rsplit("-", 2)[1]
 
 
 def _host(file: str) -> str:

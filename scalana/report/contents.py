@@ -9,6 +9,7 @@ from scalana.report import head
 from scalana.report.document.contents import Contents
 from scalana.report.findings.cause import cause_of
 from scalana.report.findings.order import faults_of, rest, warnings
+from scalana.report.headline import headline
 from scalana.report.topics.table import sections_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def contents_of(analysis: Analysis, most: int, details: bool = False) -> Content
         warnings=tuple(warnings(analysis)),
         causes=tuple(cause_of(finding, run) for finding in faults[:most]),
         rest=rest(faults[most:]),
-        nothing=("", "") if faults else head.nothing(analysis),
+        headline=(known := headline(analysis, faults)),
+        nothing=("", "") if faults or known[1] else head.nothing(analysis),
         sections=tuple(sections),
     )

@@ -134,6 +134,24 @@ def test_hidden_delay_saves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ranks", "lost_s", "saving_s", "why"),
+    [
+        ([2], 4.0, 0.006, "as other delays at the same time take its place"),
+        ([2], 2.2, 2.7, "more than the others wait, as part of this delays the end of the run"),
+        ([2], 6.0, 1.9, ""),
+        ([0, 1, 2, 3], 6.0, 1.9, ""),  # in turns
+    ],
+)
+def test_a_saving_that_is_not_what_each_rank_waits_says_why(
+    tmp_path: Path, ranks: list[int], lost_s: float, saving_s: float, why: str
+) -> None:
+    analysis = late_rank(tmp_path)
+    finding = replace(analysis.findings[0], ranks=ranks, lost_s=lost_s, saving_s=saving_s)
+    said = cost(finding, analysis.ppg.run)
+    assert why in said and ("take its place" in said or "more than" in said) == bool(why)
+
+
+@pytest.mark.parametrize(
     ("cpu", "core_wait", "cores", "frees"),
     [
         (0.9, 0.05, 2, True),
@@ -172,10 +190,10 @@ def test_hang(tmp_path: Path) -> None:
     call = evidence(waiting_ranks=[0, 1, 3], operation="allreduce", sequence=3, seconds_here=3.0)
     finding = replace(analysis.findings[0], kind="hang", evidence=call)
     analysis = replace(analysis, findings=[finding])
-    assert claim(finding, 4) == "Rank 2 never reached the allreduce in which ranks 0, 1, 3 waited to the end."
+    assert claim(finding, 4) == "Rank 2 never reached the allreduce that keeps ranks 0, 1, 3 waiting."
     assert "does not arrive" in text.render(analysis)
     finding = replace(finding, evidence=call.updated(evidence(also_in="barrier")))
-    assert claim(finding, 4).endswith("to the end, but waits in barrier.")
+    assert claim(finding, 4).endswith("waiting, but waits in barrier.")
 
 
 def test_evidence_is_optional(tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from scalana.detectors.pipeline.model.actions import Kind, Program
 from scalana.detectors.pipeline.plans.assignment import StageCosts
@@ -85,6 +87,41 @@ class Policy:
         )
 
 
+STAGE = np.dtype(
+    [
+        ("rank", np.int64),
+        ("size", np.float64),
+        ("limit", np.int64),
+        ("down_s", np.float64),
+        ("up_s", np.float64),
+        ("begun", np.int64),
+        ("backed", np.int64),
+        ("freed", np.int64),
+    ]
+)
+"""What a schedule knows of a stage: what a microbatch holds from its forward until its backward is done, how many may
+be under way, what a message takes to the next stage and to the one before; and how many forwards, backwards and weight
+gradients have begun."""
+RANK = np.dtype(
+    [
+        ("first", np.int64),
+        ("end", np.int64),
+        ("capacity", np.float64),
+        ("used", np.float64),
+        ("peak", np.float64),
+        ("free_s", np.float64),
+        ("forward_last", np.bool_),
+    ]
+)
+"""What it knows of a rank: where its stages begin and end among those by rank, memory, when it is free, and whether
+what it did last was a forward."""
+
+_Table = npt.NDArray[Any]
+"""Rows of :data:`STAGE` or :data:`RANK`."""
+_Candidate = tuple[int, float, int]
+"""A stage, when it is ready, and the microbatch that is next there; the stage is -1 for none."""
+
+
 @dataclass(frozen=True)
 class Listing:
     """An order, and when it would be done by an engine that only computes and sends."""
@@ -143,62 +180,45 @@ def list_schedule(
     not suffice for a single microbatch. ``limit`` replaces what the policy says of microbatches under way
     ``[stages]``.
     """
-    rank = costs.rank
-    order = np.argsort(rank, kind="stable")
-    first_stage = np.concatenate([[0], np.cumsum(np.bincount(rank, minlength=len(costs.static)))]).astype(np.int64)
-    makespan, peak, taken, who, kind, stage, microbatch = _schedule(
-        rank,
-        first_stage,
-        order,
+    stages, ranks = np.zeros(len(costs.rank), STAGE), np.zeros(len(costs.static), RANK)
+    stages["rank"], stages["size"], stages["down_s"], stages["up_s"] = (
+        costs.rank, costs.activation, costs.down_s, costs.up_s,
+    )  # fmt: skip
+    stages["limit"] = under_way(costs, policy.ahead, microbatches) if limit is None else limit
+    ends = np.cumsum(np.bincount(costs.rank, minlength=len(ranks)))
+    ranks["end"][:], ranks["first"][1:], ranks["capacity"] = ends, ends[:-1], capacity - costs.static
+    makespan, who, kind, stage, microbatch = _schedule(
+        ranks,
+        np.argsort(costs.rank, kind="stable"),
+        stages,
         costs.seconds,
-        costs.activation,
-        capacity - costs.static,
-        under_way(costs, policy.ahead, microbatches) if limit is None else limit,
-        costs.down_s,
-        costs.up_s,
-        microbatches,
+        np.empty((2, len(stages), microbatches)),
         policy.numbers(),
         give_up_s,
     )
     if makespan == np.inf:
         nothing = np.zeros(0, np.int64)
-        return Listing(np.inf, peak, np.zeros(len(costs.static) + 1, np.int64), nothing, nothing, nothing)
-    who = who[:taken]
+        return Listing(np.inf, ranks["peak"].copy(), np.zeros(len(ranks) + 1, np.int64), nothing, nothing, nothing)
     by_rank = np.argsort(who, kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=len(costs.static)))])
-    return Listing(
-        float(makespan),
-        peak,
-        first.astype(np.int64),
-        kind[:taken][by_rank],
-        stage[:taken][by_rank],
-        microbatch[:taken][by_rank],
-    )
+    first = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=len(ranks)))]).astype(np.int64)
+    peak = ranks["peak"].copy()
+    return Listing(float(makespan), peak, first, kind[by_rank], stage[by_rank], microbatch[by_rank])
 
 
 @compiled
-def _can_finish(
-    r: int,
-    s: int,
-    first_stage: IntArray,
-    held: IntArray,
-    begun: IntArray,
-    freed: IntArray,
-    size: FloatArray,
-    left: float,
-) -> bool:
+def _can_finish(ranks: _Table, held: IntArray, stages: _Table, r: int, s: int, left: float) -> bool:
     """Whether all microbatches of a rank can be finished one after the other once stage ``s`` has begun one more.
 
     ``left`` is the memory that is free then.
     """
-    a, b = first_stage[r], first_stage[r + 1]
+    a, b = ranks[r].first, ranks[r].end
     whole = 0.0
     oldest, newest = 1 << 60, 0
     for j in range(a, b):
         k = held[j]
-        whole += size[k]
-        oldest = min(oldest, freed[k])
-        newest = max(newest, begun[k] + (1 if k == s else 0))
+        whole += stages[k].size
+        oldest = min(oldest, stages[k].freed)
+        newest = max(newest, stages[k].begun + (1 if k == s else 0))
     if left >= whole:
         return True
     tiny = 1e-9 * whole
@@ -206,10 +226,10 @@ def _can_finish(
         lacking, has = 0.0, 0.0
         for j in range(a, b):
             k = held[j]
-            if m >= begun[k] + (1 if k == s else 0):
-                lacking += size[k]
-            elif m >= freed[k]:
-                has += size[k]
+            if m >= stages[k].begun + (1 if k == s else 0):
+                lacking += stages[k].size
+            elif m >= stages[k].freed:
+                has += stages[k].size
         if lacking > left + tiny:
             return False
         left += has
@@ -219,75 +239,68 @@ def _can_finish(
 
 
 @compiled
-def _better(tie: int, stage: int, ready: float, m: int, best: int, best_ready: float, best_m: int, sign: int) -> bool:
+def _better(tie: int, one: _Candidate, best: _Candidate, sign: int) -> bool:
     """Whether a stage goes before the best so far; ``sign`` is 1 for forwards, whose farther stages are higher."""
-    if best < 0:
+    (stage, ready, m), (best_stage, best_ready, best_m) = one, best
+    if best_stage < 0:
         return True
     if tie == 0:
-        return sign * stage > sign * best
+        return sign * stage > sign * best_stage
     if tie == 1:
-        return sign * stage < sign * best
+        return sign * stage < sign * best_stage
     if tie == 2:
-        return ready < best_ready or (ready == best_ready and sign * stage > sign * best)
-    return m < best_m or (m == best_m and sign * stage > sign * best)
+        return ready < best_ready or (ready == best_ready and sign * stage > sign * best_stage)
+    return m < best_m or (m == best_m and sign * stage > sign * best_stage)
 
 
 @compiled
 def _choose(
-    r: int,
-    now: float,
-    forward_last: bool,
-    microbatches: int,
-    first_stage: IntArray,
+    ranks: _Table,
     held: IntArray,
+    stages: _Table,
     seconds: FloatArray,
-    size: FloatArray,
-    limit: IntArray,
-    down: FloatArray,
-    up: FloatArray,
-    begun: IntArray,
-    backed: IntArray,
-    freed: IntArray,
-    forward_end: FloatArray,
-    backward_end: FloatArray,
-    room: float,
+    ends: FloatArray,
     rule: FloatArray,
+    r: int,
 ) -> tuple[float, int, int]:
     """When a rank begins what, and on which stage: 0 forward, 1 backward, 3 weights; begin infinity for nothing."""
-    stages = len(size)
+    last, microbatches = len(stages) - 1, ends.shape[2]
+    now, forward_last, room = ranks[r].free_s, ranks[r].forward_last, ranks[r].capacity - ranks[r].used
     turn, forward_tie, backward_tie = int(rule[0]), int(rule[1]), int(rule[2])
     f, f_ready, f_m = -1, np.inf, 0
     b, b_ready, b_m = -1, np.inf, 0
     next_f, next_f_ready, next_b, next_b_ready = -1, np.inf, -1, np.inf
     w, w_m, blocked = -1, 0, False
     later = 0.0
-    for j in range(first_stage[r + 1] - 1, first_stage[r] - 1, -1):
+    for j in range(ranks[r].end - 1, ranks[r].first - 1, -1):
         s = held[j]
-        m = begun[s]
-        if m < microbatches and m - backed[s] < limit[s] and (s == 0 or begun[s - 1] > m):
-            ready = 0.0 if s == 0 else forward_end[s - 1, m] + down[s - 1]
+        m = stages[s].begun
+        if m < microbatches and m - stages[s].backed < stages[s].limit and (s == 0 or stages[s - 1].begun > m):
+            ready = 0.0 if s == 0 else ends[0, s - 1, m] + stages[s - 1].down_s
             # A reservation is a wish: the oldest microbatch passes, so that all come to an end.
-            wish = room >= size[s] + rule[6] * later or m == freed[s]
-            if not (wish and room >= size[s] * (1 - 1e-9)):
+            wish = room >= stages[s].size + rule[6] * later or m == stages[s].freed
+            if not (wish and room >= stages[s].size * (1 - 1e-9)):
                 blocked = blocked or ready <= now
-            elif not _can_finish(r, s, first_stage, held, begun, freed, size, room - size[s]):
+            elif not _can_finish(ranks, held, stages, r, s, room - stages[s].size):
                 blocked = blocked or ready <= now
             elif ready <= now:
-                if _better(forward_tie, s, ready, m, f, f_ready, f_m, 1):
+                if _better(forward_tie, (s, ready, m), (f, f_ready, f_m), 1):
                     f, f_ready, f_m = s, ready, m
             elif ready < next_f_ready:
                 next_f, next_f_ready = s, ready
-        later += size[s]
-        m = backed[s]
-        if m < begun[s] and (s == stages - 1 or backed[s + 1] > m):
-            ready = forward_end[s, m] if s == stages - 1 else max(backward_end[s + 1, m] + up[s + 1], forward_end[s, m])
+        later += stages[s].size
+        m = stages[s].backed
+        if m < stages[s].begun and (s == last or stages[s + 1].backed > m):
+            ready = ends[0, s, m]
+            if s < last:
+                ready = max(ends[1, s + 1, m] + stages[s + 1].up_s, ready)
             if ready <= now:
-                if _better(backward_tie, s, ready, m, b, b_ready, b_m, -1):
+                if _better(backward_tie, (s, ready, m), (b, b_ready, b_m), -1):
                     b, b_ready, b_m = s, ready, m
             elif ready < next_b_ready:
                 next_b, next_b_ready = s, ready
-        if freed[s] < backed[s] and (w < 0 or freed[s] < w_m):
-            w, w_m = s, freed[s]
+        if stages[s].freed < stages[s].backed and (w < 0 or stages[s].freed < w_m):
+            w, w_m = s, stages[s].freed
     if blocked and w >= 0 and rule[7] > 0:
         return now, 3, w
     backward_first = turn == 0 or (turn == 1 and forward_last)
@@ -311,101 +324,82 @@ def _choose(
 
 @compiled
 def _schedule(
-    rank: IntArray,
-    first_stage: IntArray,
+    ranks: _Table,
     held: IntArray,
+    stages: _Table,
     seconds: FloatArray,
-    size: FloatArray,
-    capacity: FloatArray,
-    limit: IntArray,
-    down: FloatArray,
-    up: FloatArray,
-    microbatches: int,
+    ends: FloatArray,
     rule: FloatArray,
     give_up_s: float,
-) -> tuple[float, FloatArray, int, IntArray, IntArray, IntArray, IntArray]:
-    """Makespan, peaks, how many actions there are, and their ranks, kinds, stages and microbatches by begin."""
-    ranks, stages = len(first_stage) - 1, len(rank)
-    most = 3 * stages * microbatches
+) -> tuple[float, IntArray, IntArray, IntArray, IntArray]:
+    """Makespan, and of all actions by begin their ranks, kinds, stages and microbatches; no actions where it is given
+    up. ``held`` are the stages by rank, ``ends`` is where ends of forwards and backwards are written ``[2, stages,
+    microbatches]``."""
+    microbatches, none = ends.shape[2], np.zeros(0, np.int64)
+    for r in range(len(ranks)):
+        whole = 0.0
+        for j in range(ranks[r].first, ranks[r].end):
+            whole += stages[held[j]].size
+        if whole > ranks[r].capacity * (1 + 1e-9):
+            return np.inf, none, none, none, none
+    most = 3 * len(stages) * microbatches
     who, kinds = np.empty(most, np.int64), np.empty(most, np.int64)
     of_stage, of_microbatch = np.empty(most, np.int64), np.empty(most, np.int64)
-    peak = np.zeros(ranks)
-    for r in range(ranks):
-        whole = 0.0
-        for j in range(first_stage[r], first_stage[r + 1]):
-            whole += size[held[j]]
-        if whole > capacity[r] * (1 + 1e-9):
-            return np.inf, peak, 0, who, kinds, of_stage, of_microbatch
-    begun, backed, freed = np.zeros(stages, np.int64), np.zeros(stages, np.int64), np.zeros(stages, np.int64)
-    forward_end, backward_end = np.empty((stages, microbatches)), np.empty((stages, microbatches))
-    free = np.zeros(ranks)
-    used = np.zeros(ranks)
-    last = np.zeros(ranks, np.bool_)
-    begin = np.full(ranks, np.inf)
-    what, which = np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)
-    split, taken = int(rule[3]), 0
-    open_stages = stages
+    begin = np.full(len(ranks), np.inf)
+    what, which = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
+    split, taken, open_stages = int(rule[3]), 0, len(stages)
     makespan = 0.0
-    for r in range(ranks):
-        begin[r], what[r], which[r] = _choose(
-            r, 0.0, False, microbatches, first_stage, held, seconds, size, limit, down, up, begun, backed, freed,
-            forward_end, backward_end, capacity[r], rule,
-        )  # fmt: skip
+    for r in range(len(ranks)):
+        begin[r], what[r], which[r] = _choose(ranks, held, stages, seconds, ends, rule, r)
     while open_stages:
         r = 0
-        for other in range(1, ranks):
+        for other in range(1, len(ranks)):
             if begin[other] < begin[r]:
                 r = other
         start, s = begin[r], which[r]
         if start > give_up_s or start == np.inf:
-            return np.inf, peak, 0, who, kinds, of_stage, of_microbatch
+            return np.inf, none, none, none, none
         near = -1
         if what[r] == 0:
-            m, kind = begun[s], 0
+            m, kind = stages[s].begun, 0
             end = start + seconds[0, s]
-            forward_end[s, m] = end
-            begun[s] += 1
-            used[r] += size[s]
-            peak[r] = max(peak[r], used[r])
-            last[r] = True
-            if s + 1 < stages:
-                near = rank[s + 1]
+            ends[0, s, m] = end
+            stages[s].begun += 1
+            ranks[r].used += stages[s].size
+            ranks[r].peak = max(ranks[r].peak, ranks[r].used)
+            ranks[r].forward_last = True
+            if s + 1 < len(stages):
+                near = stages[s + 1].rank
         elif what[r] == 1:
-            m = backed[s]
-            whole = split == 0
+            m = stages[s].backed
+            whole_backward = split == 0
             if split == 2:
-                whole = s == 0 or free[rank[s - 1]] >= start + seconds[1, s]
+                whole_backward = s == 0 or ranks[stages[s - 1].rank].free_s >= start + seconds[1, s]
             elif split == 3:
-                whole = m < microbatches - ranks
-            whole = whole and freed[s] == m
-            kind = 1 if whole else 2
+                whole_backward = m < microbatches - len(ranks)
+            whole_backward = whole_backward and stages[s].freed == m
+            kind = 1 if whole_backward else 2
             end = start + seconds[kind, s]
-            backward_end[s, m] = end
-            backed[s] += 1
-            if whole:
-                freed[s] += 1
-                used[r] -= size[s]
-            last[r] = False
+            ends[1, s, m] = end
+            stages[s].backed += 1
+            if whole_backward:
+                stages[s].freed += 1
+                ranks[r].used -= stages[s].size
+            ranks[r].forward_last = False
             if s > 0:
-                near = rank[s - 1]
+                near = stages[s - 1].rank
         else:
-            m, kind = freed[s], 3
+            m, kind = stages[s].freed, 3
             end = start + seconds[3, s]
-            freed[s] += 1
-            used[r] -= size[s]
-        if freed[s] == microbatches and kind != 0 and kind != 2:
+            stages[s].freed += 1
+            ranks[r].used -= stages[s].size
+        if stages[s].freed == microbatches and kind != 0 and kind != 2:
             open_stages -= 1
         who[taken], kinds[taken], of_stage[taken], of_microbatch[taken] = r, kind, s, m
         taken += 1
-        free[r] = end
+        ranks[r].free_s = end
         makespan = max(makespan, end)
-        begin[r], what[r], which[r] = _choose(
-            r, end, last[r], microbatches, first_stage, held, seconds, size, limit, down, up, begun, backed, freed,
-            forward_end, backward_end, capacity[r] - used[r], rule,
-        )  # fmt: skip
+        begin[r], what[r], which[r] = _choose(ranks, held, stages, seconds, ends, rule, r)
         if near >= 0 and near != r:
-            begin[near], what[near], which[near] = _choose(
-                near, free[near], last[near], microbatches, first_stage, held, seconds, size, limit, down, up, begun,
-                backed, freed, forward_end, backward_end, capacity[near] - used[near], rule,
-            )  # fmt: skip
-    return makespan, peak, taken, who, kinds, of_stage, of_microbatch
+            begin[near], what[near], which[near] = _choose(ranks, held, stages, seconds, ends, rule, near)
+    return makespan, who[:taken], kinds[:taken], of_stage[:taken], of_microbatch[:taken]

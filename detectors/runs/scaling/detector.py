@@ -10,6 +10,7 @@ import numpy as np
 
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.finding import Finding
+from scalana.detectors.noise.verdict import beyond_noise
 from scalana.detectors.runs import advice
 from scalana.detectors.runs.costs import CostTable, RunCosts, cost_table
 from scalana.detectors.runs.scaling.causes import finding_of
@@ -140,7 +141,8 @@ def detect(
 
 
 def _is_worthy(place: PlaceLoss, seconds: float) -> bool:
-    return place.loss_s > max(WORTH_A_FINDING * seconds, DEAD_BAND * place.largest_s, CERTAIN * place.deviation_s)
+    least = max(WORTH_A_FINDING * seconds, DEAD_BAND * place.largest_s)
+    return bool(beyond_noise(place.loss_s, place.deviation_s, CERTAIN, least))
 
 
 def _certain_loss(finding: Finding) -> float:

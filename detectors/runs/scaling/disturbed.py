@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.noise.verdict import beyond_noise
 from scalana.detectors.runs.scaling.models import PER_COEFFICIENT, PER_OUTLIER, without_each
 from scalana.detectors.thresholds.certainty import OUTLYING
 from scalana.detectors.thresholds.counts import SHOWS_THE_NOISE
@@ -49,7 +50,7 @@ def find_disturbed(
         if gain[run] <= 0.0:
             return None
         low, middle, high = _quantiles(times[:, run], seconds[:, run], (1.0 - EXPLAINED, 0.5, EXPLAINED))
-        if off_alike(float(np.log(low)), float(np.log(high))) > OUTLYING * noise:
+        if beyond_noise(off_alike(float(np.log(low)), float(np.log(high))), noise, OUTLYING):
             return Disturbed(run, float(middle))
     return None
 

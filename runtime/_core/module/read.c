@@ -292,9 +292,9 @@ PyObject *core_split(PyObject *module, PyObject *payload)
     PyBuffer_Release(&view);
     if (good && _PyBytes_Resize(&definitions, (Py_ssize_t)result.definitions) == 0 &&
         _PyBytes_Resize(&rest, (Py_ssize_t)result.rest) == 0) {
-        return Py_BuildValue("NNKKNN", definitions, rest, (unsigned long long)result.first_ns,
-                             (unsigned long long)result.last_ns, PyBool_FromLong(result.ended),
-                             PyBool_FromLong(result.bad));
+        return Py_BuildValue("NNKKKN", definitions, rest, (unsigned long long)result.first_ns,
+                             (unsigned long long)result.last_ns, (unsigned long long)result.progress_ns,
+                             PyBool_FromLong(result.ended));
     }
     Py_XDECREF(definitions);
     Py_XDECREF(rest);

@@ -91,12 +91,15 @@ enum thread_activity {
     STATE_CPU_UNKNOWN = 8 /* added to it in a file: nobody read the thread's CPU clock */
 };
 
-/* Rows of runtime/operations.py that the writer must tell apart to thin consistently. */
+/* Rows of runtime/operations.py that the writer must tell apart to thin consistently, and those that say nothing of how
+ * far a program has come. */
 enum operation_code {
     OPERATION_SEND = 10,
     OPERATION_RECV = 11,
     OPERATION_WAIT = 12,
+    OPERATION_STORE = 16,
     OPERATION_BLOCKING_SEND = 21,
+    OPERATION_TEST = 25,
     OPERATION_SUBMIT = 38, /* this one and those up to the last meet by an id, which is their number */
     OPERATION_BLOCKED_PUT = 44,
     OPERATION_NEXT_BATCH = 45

@@ -29,6 +29,48 @@ static enum part part_of(uint8_t kind)
     }
 }
 
+static int64_t last_of(const column *c)
+{
+    size_t at = c->count - 1;
+    switch (c->width) {
+    case 1:
+        return ((const int8_t *)c->data)[at];
+    case 2:
+        return ((const int16_t *)c->data)[at];
+    case 4:
+        return ((const int32_t *)c->data)[at];
+    default:
+        return ((const int64_t *)c->data)[at];
+    }
+}
+
+static bool leads_on(int64_t operation)
+{
+    return operation != OPERATION_STORE && operation != OPERATION_TEST;
+}
+
+/* When the record that was decoded last says that the program came further; 0 if it does not. Who waits, asks again and
+ * again, or collects garbage does not come further. Sums are written where they have changed. */
+static uint64_t progress_of(uint8_t kind, const record_content *r, const cursor *c)
+{
+    int64_t type;
+    switch (kind) {
+    case RECORD_EVENT:
+        return leads_on(last_of(&r->events[EV_OPERATION]))
+                   ? (uint64_t)(last_of(&r->events[EV_ENTER]) + last_of(&r->events[EV_DURATION]))
+                   : 0;
+    case RECORD_TOTAL:
+        return leads_on(last_of(&r->totals[TOTAL_OPERATION])) ? c->base_ns : 0;
+    case RECORD_SPAN:
+        type = r->spans[SP_TYPE].count ? last_of(&r->spans[SP_TYPE]) : SPAN_WAIT;
+        return type != SPAN_WAIT && type != SPAN_AWAIT && type != SPAN_COLLECTION
+                   ? (uint64_t)(last_of(&r->spans[SP_START]) + last_of(&r->spans[SP_DURATION]))
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
 bool record_split(const uint8_t *payload, size_t size, uint8_t *definitions, uint8_t *rest, split_result *result)
 {
     memset(result, 0, sizeof *result);
@@ -43,6 +85,8 @@ bool record_split(const uint8_t *payload, size_t size, uint8_t *definitions, uin
             result->bad = true;
             break;
         }
+        uint64_t progress_ns = good ? progress_of(*record, &scratch, &c) : 0;
+        result->progress_ns = progress_ns > result->progress_ns ? progress_ns : result->progress_ns;
         size_t bytes = (size_t)(c.at - record);
         enum part part = part_of(*record);
         if (part == DEFINITION) {

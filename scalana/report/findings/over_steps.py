@@ -8,7 +8,7 @@ from scalana.report import names
 from scalana.report.document.pictures import ColumnBar, Columns
 
 if TYPE_CHECKING:
-    from scalana.detectors.evidence import InSteps, LostByPhase
+    from scalana.detectors.evidence import InSteps
     from scalana.detectors.finding import Finding
 
 
@@ -24,7 +24,6 @@ def when(finding: Finding) -> str:
             parts.append("after the last step")
         elif steps is not None:
             parts.append(_in_steps(steps))
-            parts += _a_step(finding, phases, steps)
     return f"It happens {', '.join(parts)}." if parts else ""
 
 
@@ -42,12 +41,15 @@ def _in_steps(steps: InSteps) -> str:
     return "in nearly every step" if nearly_all else f"mostly in {steps.steps} of {steps.of} steps"
 
 
-def _a_step(finding: Finding, phases: LostByPhase, steps: InSteps) -> list[str]:
-    """What mending a finding saves of each step, where it happens in nearly all."""
-    if steps.numbers or steps.steps < NEARLY_EVERY * steps.of or finding.saving_s <= 0:
-        return []
-    share = phases.steady_s / max(phases.total_s, 1e-300)
-    return [f"and takes {names.seconds(finding.saving_s * share / steps.of)} of each"]
+def shorter_step(finding: Finding) -> str:
+    """What a step of the steady state would take without a finding, where it happens in many of them; else ""."""
+    steps, phases = finding.evidence.in_steps, finding.evidence.lost_by_phase
+    if steps is None or phases is None or steps.numbers or steps.step_s is None or steps.without_s is None:
+        return ""
+    if phases.steady_s < max(phases.startup_s, phases.end_s):
+        return ""
+    step = "a step" if steps.steps >= NEARLY_EVERY * steps.of else "an average step"
+    return f"{step} would take {names.seconds(steps.without_s)} instead of {names.seconds(steps.step_s)}"
 
 
 _COSTS = {

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from scalana.detectors.kind import OF_WAITING
 from scalana.detectors.kinds import kind_of
 from scalana.report import names
 from scalana.report.findings.claims import claim
 from scalana.report.findings.inside import in_compiled, in_module, in_work
-from scalana.report.findings.over_steps import trend, when
+from scalana.report.findings.over_steps import shorter_step, trend, when
 
 if TYPE_CHECKING:
     from scalana.detectors.finding import Finding
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _MOST_SERVERS = 4
 
+LITTLE, MUCH = 0.5, 1.1
+"""Times as much as each other rank waits, from which a saving is so little, or so much, that it says why."""
 _COMPUTES = 0.5
 """Part of a cause that is spent on a CPU, or without one that it wants, from which mending it leaves a core to others.
 """
@@ -42,6 +45,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         frozen(finding),
         asking(finding),
         cost(finding, run),
+        balanced(finding),
         sampled(finding),
         blocked(finding, run),
         slowed(finding, run),
@@ -65,11 +69,34 @@ def cost(finding: Finding, run: RunInfo) -> str:
         return f"{lost}. Fixing only this would not shorten the run: another delay takes its place."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
     most = "at most " if finding.evidence.is_bound else ""
-    text = f"{lost}; {kind.mended} the run would be {most}{names.seconds(finding.saving_s)}{share} shorter"
+    step = shorter_step(finding)
+    shorter = f"the run would be {most}{names.seconds(finding.saving_s)}{share} shorter"
+    text = f"{lost}; {kind.mended} {f'{step}, and {shorter}' if step else shorter}{_why_little(finding, run)}"
     cpu, core_wait = (share or 0.0 for share in finding.evidence.cpu_split())
     if cpu >= _HAS_CORE and cpu + core_wait >= _COMPUTES and run.cores.sharing():
         return f"{text}, and more if it frees a core that other ranks wait for."
     return f"{text}."
+
+
+def _why_little(finding: Finding, run: RunInfo) -> str:
+    """Why the run would be shorter by much less, or by more, than each rank waits; "" where it is by about as much."""
+    if kind_of(finding.kind).unit != OF_WAITING or finding.evidence.is_bound:
+        return ""
+    others = run.ranks - len(finding.ranks)
+    each_s = finding.lost_s / max(others or run.ranks - 1, 1)
+    if finding.saving_s < LITTLE * each_s and finding.evidence.behind is None:
+        return ", as other delays at the same time take its place"
+    if finding.saving_s > MUCH * finding.lost_s:
+        return ": more than the others wait, as part of this delays the end of the run"
+    return ""
+
+
+def balanced(finding: Finding) -> str:
+    """What comes back where the work is not left out but spread over the ranks."""
+    saving_s = finding.evidence.balanced_saving_s
+    if saving_s is None:
+        return ""
+    return f"If this work were spread evenly over all ranks, the run would be {names.seconds(saving_s)} shorter."
 
 
 def sampled(finding: Finding) -> str:

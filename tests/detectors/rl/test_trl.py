@@ -64,6 +64,9 @@ def test_a_slow_verifier(tmp_path: Path) -> None:
     assert finding is not None and (finding.kind, finding.ranks) == ("rl-verifier", [1])
     assert finding.lost_s == pytest.approx(slept_s, rel=0.1)
     assert finding.where.phase == "verifier"
+    # The user's function, which the trainer calls, and not the call of the trainer; and no module that is busy as well.
+    assert (Path(finding.file).name, finding.function) == ("grpo.py", "main.<locals>.short_is_good")
+    assert finding.where.module is None
     # Of two processes, one of which waits meanwhile.
     assert account.shares["verifier"] * 2 * account.step_s.sum() == pytest.approx(2 * slept_s, rel=0.1)
     # The same weights without being recorded.

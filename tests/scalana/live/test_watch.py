@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from scalana.live.draw import Shown, grouped, lines
+from scalana.live.draw import Shown, lines
 from scalana.live.look import Looker
+from scalana.live.stacks import alike
 from scalana.report.text.paint import Paint
 from tests.scalana.command import command
 from tests.scalana.live.growing import GrowingRun
@@ -93,7 +94,7 @@ def test_ranks_in_the_same_place_share_a_line(run: GrowingRun) -> None:
     with Looker(str(run.folder), 10) as looker:
         ranks = looker.look().moment.ranks
     several = [*ranks, *(rank for rank in ranks[:1] for _ in range(3))]
-    assert [len(group) for group in grouped(several)] in ([1, 4], [5])
+    assert [len(group) for group in alike(several)] in ([1, 4], [5])
     assert {rank.stack.place[1] for rank in ranks} <= {PREPARE_LINE, REDUCE_LINE}
 
 

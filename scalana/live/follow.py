@@ -1,0 +1,173 @@
+"""Follows a run to its end, and prints a line where its user has to know something: a verdict, a change, a hang.
+
+As long as nothing is to be found out, only what is appended to the records is read, by code that needs no more than the
+standard library.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scalana.errors import RunDataError
+from scalana.job.follower import ABORT
+from scalana.live.movement import Movement
+from scalana.live.quiet import Quiet
+from scalana.live.run_tail import RunTail
+from scalana.live.view import View
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from scalana.live.look import Looker
+
+_EVERY_S = 2.0
+_VERDICT_EVERY_S = 30.0
+_SHARE = 0.01
+"""Of a core, that verdicts may take: after a long analysis, the next one comes later."""
+_KEPT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What somebody wants to be told."""
+
+    verdict_after: int | None = None
+    """Steps after which the first verdict is given; None for no verdicts."""
+    hangs: bool = True
+    hang_after_s: float | None = None
+    """Seconds without progress that are a hang; None to go by the job's own pauses."""
+    aborts: bool = False
+    """Whether a hang is to end the job."""
+
+
+class Follower:
+    """Follows one run.
+
+    Args:
+        folder: the run folder.
+        orders: what is looked for.
+        say: takes each line that is to be printed.
+    """
+
+    def __init__(self, folder: str, orders: Orders, say: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._orders = orders
+        self._say = say
+        self._quiet = Quiet(orders.hang_after_s)
+        self._movement = Movement()
+        self._is_hanging = False
+        self._hangs = 0
+        self._looked_s = 0.0
+
+    def run(self, is_over: Callable[[], bool]) -> int:
+        """Follow until the run has ended, or ``is_over``. Returns the exit code."""
+        verdicts = _VerdictTimes(self._folder, self._orders, self._say) if self._orders.verdict_after else None
+        try:
+            with RunTail(self._folder, _KEPT_S) as tail:
+                while not (is_over() or tail.is_over()):
+                    tail.update()
+                    if self._orders.hangs and self._hangs_now(tail):
+                        return ABORT
+                    if verdicts is not None:
+                        verdicts.look()
+                    time.sleep(_EVERY_S)
+        finally:
+            if verdicts is not None:
+                verdicts.close()
+        return 0
+
+    def _hangs_now(self, tail: RunTail) -> bool:
+        """Look for a hang, and explain it when it is found. Whether the job is to be ended."""
+        quiet_s, has_begun = tail.quiet()
+        came_further = self._quiet.take(quiet_s, has_begun)
+        if came_further and self._is_hanging:
+            self._is_hanging = False
+            self._say("the job goes on: ranks come further again")
+        if self._is_hanging or not self._quiet.is_due():
+            return False
+        from scalana.live.hang import explain
+        from scalana.live.now import moment_of
+        from scalana.runtime.record.format import RecordError
+
+        try:
+            part = tail.write()
+            moment = moment_of(part)
+        except RecordError:
+            return False
+        now = time.monotonic()
+        moves = self._movement.look(moment, now - self._looked_s)
+        first, self._looked_s = self._looked_s == 0.0, now
+        if first or not moment.going_on or not self._quiet.is_hang(moves):
+            return False
+        self._is_hanging = True
+        self._hangs += 1
+        lines = explain(part, moment, quiet_s, self._quiet.limit_s)
+        self._say("\n".join(lines))
+        _keep(os.path.join(self._folder, f"hang-{self._hangs}.txt"), lines)
+        return self._orders.aborts
+
+
+class _VerdictTimes:
+    """Looks for verdicts, as often as they are worth it."""
+
+    def __init__(self, folder: str, orders: Orders, say: Callable[[str], None]) -> None:
+        from scalana.live.verdicts import Verdicts
+
+        self._folder = folder
+        self._after = orders.verdict_after or 0
+        self._say = say
+        self._verdicts = Verdicts()
+        self._looker: Looker | None = None
+        self._next_s = 0.0
+        self._next_step = 0
+        self._first_step: int | None = None
+
+    def look(self) -> None:
+        """Give a verdict if it is time for one."""
+        if time.monotonic() < self._next_s:
+            return
+        begin = time.process_time()
+        try:
+            view = self._view()
+        except RunDataError:
+            return
+        last = view.steps[-1][0] if view.steps else -1
+        if self._first_step is None and view.steps:
+            self._first_step = view.steps[0][0]
+            self._next_step = self._first_step + self._after
+        self._next_s = time.monotonic() + max(_EVERY_S, (time.process_time() - begin) / _SHARE)
+        if self._first_step is None or last < self._next_step:
+            return
+        assert self._looker is not None
+        analysed = self._looker.look().analysed
+        if analysed is not None and (line := self._verdicts.take(analysed, time.time())):
+            self._say(line)
+        self._next_step = last + self._after
+        self._next_s = time.monotonic() + max(_VERDICT_EVERY_S, (time.process_time() - begin) / _SHARE)
+
+    def _view(self) -> View:
+        from scalana.live.look import Looker
+        from scalana.runtime.record.format import RecordError
+
+        if self._looker is None:
+            self._looker = Looker(self._folder, self._after)
+        try:
+            return self._looker.look(analyse=False)
+        except RecordError as error:  # there is none yet
+            raise RunDataError(str(error)) from error
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self._looker is not None:
+            self._looker.__exit__()
+
+
+def _keep(file: str, lines: list[str]) -> None:
+    """Keep what was said of a hang in the run folder."""
+    try:
+        with open(file, "w", encoding="utf-8") as opened:
+            opened.write("\n".join(lines) + "\n")
+    except OSError:
+        pass

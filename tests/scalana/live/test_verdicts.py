@@ -1,0 +1,54 @@
+"""The verdict on a run that goes on: given once, and again where it changes for good."""
+
+from __future__ import annotations
+
+from scalana.live.verdicts import Verdicts
+from scalana.live.view import Analysed, Cause
+
+
+def analysed(step_s: float = 0.1, line: int = 0, waiting: float = 0.5, last: int = 20, share: float = 0.9) -> Analysed:
+    """The last 20 steps, with one cause in a line, or none."""
+    cause = Cause("late-ranks", "", "train.py", line, f"f{line}", (2,), "rank 2", share, 0.3, 1, 0.0, False)
+    parts = (("work", 1 - waiting), ("waiting", waiting))
+    return Analysed(last - 19, last, step_s, parts, (cause,) if line else ())
+
+
+def test_the_first_verdict() -> None:
+    assert (
+        Verdicts()
+        .take(analysed(line=7), 0.0)
+        .endswith(
+            ": 100 ms a step, train.py:7 f7 on rank 2 makes the others wait 45 % of the time, 30 % shorter without it"
+        )
+    )
+    quiet = Verdicts().take(analysed(waiting=0.02), 0.0)
+    assert quiet.startswith("step 20, ") and "nothing stands out (ranks wait for each other 2.0 % of the time)" in quiet
+
+
+def test_what_is_new_has_to_last() -> None:
+    verdicts = Verdicts()
+    assert verdicts.take(analysed(), 0.0)
+    assert not verdicts.take(analysed(line=7), 0.0)
+    assert not verdicts.take(analysed(), 0.0)  # it was one bad stretch
+    assert not verdicts.take(analysed(line=7), 0.0)
+    assert ": a new cause: 100 ms a step, train.py:7 f7" in verdicts.take(analysed(line=7), 0.0)
+    assert not verdicts.take(analysed(line=7), 0.0)
+    assert not verdicts.take(analysed(), 0.0)
+    assert "the cause is gone" in verdicts.take(analysed(), 0.0)
+
+
+def test_steps_that_become_slower() -> None:
+    verdicts = Verdicts()
+    verdicts.take(analysed(), 0.0)
+    assert not verdicts.take(analysed(step_s=0.105), 0.0)
+    assert not verdicts.take(analysed(step_s=0.15), 0.0)
+    assert "steps take 1.5 times as long as at first" in verdicts.take(analysed(step_s=0.15), 0.0)
+    assert not verdicts.take(analysed(step_s=0.2), 0.0)
+    assert not verdicts.take(analysed(step_s=0.1), 0.0)
+    assert "as short as at first again" in verdicts.take(analysed(step_s=0.1), 0.0)
+
+
+def test_small_causes_are_not_worth_a_line() -> None:
+    verdicts = Verdicts()
+    verdicts.take(analysed(), 0.0)
+    assert not any(verdicts.take(analysed(line=7, waiting=0.04), 0.0) for _ in range(5))
