@@ -61,7 +61,7 @@ def run_efficiency(
 ) -> RunEfficiency | None:
     """Divide the time of all ranks; None where nothing was recorded outside communication."""
     of_run, *rest = courses.totals(
-        Windows(_between_setup_and_end(timeline)),
+        Windows(between_setup_and_end(timeline)),
         *([Windows(steps.steady_periods()), Windows(steps.periods(), each_row=True)] if steps is not None else []),
         *(Windows(region.periods) for region in (*regions, *phases)),
     )
@@ -96,7 +96,7 @@ def _by_path(
     return tuple((path, one) for path, one in found if one is not None)
 
 
-def _between_setup_and_end(timeline: Timeline) -> Periods:
+def between_setup_and_end(timeline: Timeline) -> Periods:
     """Of every rank its record, from where the calls end with which its main thread sets up communication, to where it
     ends communication."""
     calls, locations = timeline.calls, timeline.locations

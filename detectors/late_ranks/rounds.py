@@ -81,9 +81,9 @@ class _Presence:
     cpu_s: FloatArray
     """``[ranks]``"""
     since_s: FloatArray
-    """``[ranks]``"""
+    """Without end for a rank that is there in many short stretches ``[ranks]``."""
     until_s: FloatArray
-    """``[ranks]``"""
+    """The same ``[ranks]``."""
 
     @classmethod
     def of(cls, finding: Finding, facts: Facts) -> _Presence:
@@ -104,6 +104,8 @@ class _Presence:
         large = own.seconds[rows] > SLIGHT * seconds[rank]
         np.minimum.at(begin_s, rank[large], since_s[rows[large]])
         np.maximum.at(end_s, rank[large], until_s[rows[large]])
+        few = weighted_count(rank[large], own.seconds[rows[large]], timeline.ranks) < (1.0 - MINOR) * seconds
+        begin_s[few], end_s[few] = -np.inf, np.inf  # in many short stretches
         return cls(timeline, rows, rank, seconds, cpu_s, begin_s, end_s)
 
     def rounds(self) -> list[list[int]]:

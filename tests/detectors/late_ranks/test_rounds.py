@@ -107,3 +107,13 @@ def test_ranks_that_take_turns_in_every_step_are_late_in_turn() -> None:
             actions.append(("coll", "allreduce", list(range(4)), -1))
     (finding,) = analysed(program).findings
     assert finding.kind == "late-ranks" and finding.evidence.turns is None
+
+
+def test_a_rank_that_is_slower_in_every_step_is_no_round() -> None:
+    """Each of many short stretches is a slight part of a rank's time at the line."""
+    program = [[] for _ in range(3)]
+    for _ in range(60):
+        for rank, actions in enumerate(program):
+            actions += [("work", "train", 40.0 if rank == 1 else 22.0), ("coll", "allreduce", [0, 1, 2], -1)]
+    (finding,) = analysed(program).findings
+    assert (finding.kind, finding.ranks) == ("late-ranks", [1]) and finding.evidence.turns is None
