@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.efficiency.run_efficiency import between_setup_and_end
 from scalana.detectors.facts import Facts
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.metrics import burst_locations
@@ -39,22 +40,23 @@ class Stretch:
         timeline, steps = facts.timeline, facts.steps
         if not len(timeline.locations):
             return None
-        start_s, end_s = timeline.locations.start_s, timeline.locations.end_s
         if steps is None or steps.warm_up >= len(steps):
-            rows, called = np.ones(len(timeline.own)), np.ones(len(timeline.calls))
-            return cls(float(start_s.min()), float(end_s.max()), 1, False, rows, called)
-        periods, calls = steps.steady_periods(), timeline.calls
+            periods = between_setup_and_end(timeline)
+            if not len(periods):
+                return None
+            return cls._in(periods, timeline, (float(periods.start_s.min()), float(periods.end_s.max())), 0)
         first_s, last_s = (times[steps.steady()] for times in steps.on_all_ranks())
+        edges_s = float(np.median(first_s[0])), float(np.median(last_s[-1]))
+        return cls._in(steps.steady_periods(), timeline, edges_s, len(first_s))
+
+    @classmethod
+    def _in(cls, periods: Periods, timeline: Timeline, edges_s: tuple[float, float], steps: int) -> Stretch:
+        """What lies in some periods of ranks, from the first of two times to the second; 0 ``steps`` for none."""
+        calls = timeline.calls
         rank = timeline.locations.rank
         called_s = periods.inside_s(rank[calls.location].astype(np.int64), calls.enter_s, calls.exit_s)
-        return cls(
-            float(np.median(first_s[0])),
-            float(np.median(last_s[-1])),
-            len(first_s),
-            True,
-            _row_parts(timeline, periods),
-            _part(called_s, calls.exit_s - calls.enter_s),
-        )
+        called = _part(called_s, calls.exit_s - calls.enter_s)
+        return cls(*edges_s, max(steps, 1), steps > 0, _row_parts(timeline, periods), called)
 
 
 def _row_parts(timeline: Timeline, periods: Periods) -> FloatArray:
