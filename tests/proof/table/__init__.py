@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from ..rows import Row
-from . import accuracy, devices, installing, models, overhead, peers, pipelines, plans, remote, rl, scaling, size, steps
+from . import (
+    accuracy,
+    arena,
+    devices,
+    installing,
+    models,
+    overhead,
+    peers,
+    pipelines,
+    plans,
+    remote,
+    rl,
+    scaling,
+    size,
+    steps,
+)
 from .topic import Topic
 
 TOPICS: tuple[Topic, ...] = (
     accuracy.TOPIC,
+    arena.TOPIC,
     scaling.TOPIC,
     pipelines.TOPIC,
     plans.TOPIC,
