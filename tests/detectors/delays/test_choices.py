@@ -138,7 +138,7 @@ def test_what_all_ranks_do_one_after_the_other_is_no_choice() -> None:
 
 
 def test_one_alternative_in_several_contexts_is_one_cause() -> None:
-    """A plain product, called from two places, where others run a blocked one; and a function that is no alternative."""
+    """A plain product, called from two places, where others run a blocked one; and a function of its own."""
     psg = PSG()
     works = []
     for number, name in enumerate(("plain", "plain", "other")):
