@@ -60,6 +60,16 @@ KINDS = (
         unit=OF_LONGER_WORK,
     ),
     Kind(
+        "in-rounds",
+        "all ranks do the same one after the other, each while others wait, with what doing it at the same time saves",
+        "Ranks do the same work one after the other.",
+        (Claim("{Ranks} {does|do} this one after the other"),),
+        compares=True,
+        advice="Let all ranks do this at the same time, or one rank do it for all: in rounds, each rank waits for the "
+        "others.",
+        mended="done at the same time, or once,",
+    ),
+    Kind(
         "waiting-for-core",
         "ranks are ready to run, but wait for a core (oversubscribed cores)",
         "Ranks are ready to run, but wait for a core.",

@@ -186,7 +186,7 @@ def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
         names = ", ".join(data.hosts[h] for h in alone)
         warnings.append(
             f"the clock of {names} is aligned by the time of day only: no operation in which all its ranks wait with "
-            "the others was recorded"
+            "the others was recorded, nor messages both ways"
         )
     if run.thinned_ranks:
         warnings.append(

@@ -286,6 +286,14 @@ GENERAL = {"time", "ranks", "places", "steps"}
 """Names of topics that are words of every report."""
 
 
+def test_loops_are_compiled_in_one_way() -> None:
+    """By numba itself, their machine code would be written beside the sources."""
+    others = [path for path in sources() if path != ROOT / "graphs" / "arrays" / "compiled_loops.py"]
+    assert len(others) == len(sources()) - 1
+    found = [path for path in others if re.search(r"\bnjit\b|numba\.jit", path.read_text(encoding="utf-8"))]
+    assert found == [], "use scalana.graphs.arrays.compiled_loops.compiled"
+
+
 def test_renderers_know_no_topic() -> None:
     """A topic is a module and a row: whoever adds one looks at no renderer."""
     topics = {topic.name for topic in TOPICS} - GENERAL

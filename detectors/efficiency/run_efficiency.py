@@ -60,7 +60,7 @@ def run_efficiency(
     phases: Sequence[RegionTime] = (),
 ) -> RunEfficiency | None:
     """Divide the time of all ranks; None where nothing was recorded outside communication."""
-    of_run = courses.totals(Windows(_between_setup_and_end(timeline)))
+    of_run = courses.totals(Windows(between_setup_and_end(timeline)))
     totals = of_run if steps is None else courses.totals(Windows(steps.steady_periods()))
     (whole,), (run,) = totals.efficiencies(), of_run.efficiencies()
     if whole is None or run is None:
@@ -91,7 +91,7 @@ def _by_region(courses: Courses, regions: Sequence[RegionTime]) -> tuple[tuple[t
     return tuple((path, one) for path, one in found if one is not None)
 
 
-def _between_setup_and_end(timeline: Timeline) -> Periods:
+def between_setup_and_end(timeline: Timeline) -> Periods:
     """Of every rank its record, from where the calls end with which its main thread sets up communication, to where it
     ends communication."""
     calls, locations = timeline.calls, timeline.locations

@@ -9,6 +9,7 @@ from scalana.detectors.evidence.at_place import (
     LibraryPlace,
     PlaceTime,
     SlowedLine,
+    Turn,
 )
 from scalana.detectors.evidence.device_time import DeviceTime
 from scalana.detectors.evidence.evidence import Evidence
@@ -69,4 +70,5 @@ __all__ = [
     "SlowedLine",
     "StartedBy",
     "TaskTimes",
+    "Turn",
 ]

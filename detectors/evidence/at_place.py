@@ -81,3 +81,14 @@ class SlowedLine:
     file: str
     line: int
     lost_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Ranks that are at the place at the same time, while others wait."""
+
+    ranks: list[int]
+    begin_s: float
+    """Since the begin of the run."""
+    seconds: float
+    """That each spends there, on average."""

@@ -18,6 +18,7 @@ from scalana.detectors.evidence.at_place import (
     LibraryPlace,
     PlaceTime,
     SlowedLine,
+    Turn,
 )
 from scalana.detectors.evidence.device_time import DeviceTime
 from scalana.detectors.evidence.flat import Flat, as_dict, plain, updated
@@ -62,6 +63,8 @@ class Evidence:
     """Part that ranks are late with on average."""
     caused_s: list[float] | None = None
     """Rank-seconds of waiting that each of the ranks causes, where all ranks are named."""
+    turns: list[Turn] | None = None
+    """When which ranks do it, where they do it one after the other."""
     drifts: bool = False
     """Whether it changes over the run which ranks are late."""
     unsampled: bool = False

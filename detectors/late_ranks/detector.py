@@ -8,6 +8,7 @@ from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.late_ranks.collecting import name_collections
 from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.late_ranks.late_ranks import Waiting, detect_halves
+from scalana.detectors.late_ranks.rounds import name_rounds
 from scalana.detectors.late_ranks.starting import name_starts
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Verdict, extent_of
@@ -23,6 +24,7 @@ class LateRanks:
         for name in (
             "late-ranks",
             "serial",
+            "in-rounds",
             "waiting-for-core",
             "helper-takes-core",
             "garbage-collection",
@@ -42,6 +44,7 @@ class LateRanks:
         findings, halves = detect_halves(timeline, psg, waiting, wanted=modules is not None)
         if modules is not None:
             findings, halves = (with_modules(some, modules, facts.ppg) for some in (findings, halves))
+        findings = name_rounds(findings, facts)
         findings = name_interference(findings, facts.ppg.metrics["helper_cpu_s"], psg)
         told = without_turns(findings, timeline, facts.run)
         if modules is not None:

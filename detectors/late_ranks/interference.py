@@ -67,7 +67,13 @@ def _rival(finding: Finding, helper_cpu_s: FloatArray, psg: PSG) -> int:
     """The vertex at which helpers of a finding's ranks compute most, if they took the core; -1 if not."""
     place, split = finding.evidence.place or PlaceTime(0.0), finding.evidence.cpu or CpuSplit()
     others, cpu, core_wait = place.seconds_others, split.cpu_share, split.core_wait_share
-    if finding.evidence.helper_share != 0.0 or others is None or cpu is None or core_wait is None:
+    if (
+        finding.evidence.turns is not None
+        or finding.evidence.helper_share != 0.0
+        or others is None
+        or cpu is None
+        or core_wait is None
+    ):
         return -1
     if core_wait < SUBSTANTIAL or cpu > IN_PART or others >= place.seconds_here:
         return -1

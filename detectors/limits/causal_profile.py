@@ -23,7 +23,6 @@ from scalana.detectors.thresholds.shares import MINOR, WORTH_IF_ONCE
 from scalana.detectors.whatif.replay import Change
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
-from scalana.graphs.steps.window import gap_edges
 
 HALF, NOTHING = 0.5, 1.0
 """What is taken out of a place."""
@@ -132,11 +131,11 @@ class _Shares:
         timeline, own = facts.timeline, facts.timeline.own
         self._facts, self._stretch, self._path = facts, stretch, path
         location = burst_locations(timeline)
-        begin, end = gap_edges(timeline)
-        self._row_location = location[own.burst]
-        self._row_part = stretch.burst_part[own.burst]
-        on_path = path.burst_s / np.maximum(end - begin, 1e-300)
-        self._row_path_s = own.seconds * on_path[own.burst]
+        self._row_location, self._bursts = location[own.burst], len(location)
+        self._row_part = stretch.row_part
+        inside_s = own.seconds * self._row_part
+        of_burst = path.burst_s / np.maximum(np.bincount(own.burst, inside_s, self._bursts), 1e-300)
+        self._row_path_s = inside_s * np.minimum(of_burst, 1.0)[own.burst]
         calls = timeline.calls
         self._transfer_s = np.maximum(calls.exit_s - calls.enter_s - facts.waits.wait_s, 0.0) * stretch.call_part
 
@@ -159,7 +158,7 @@ class _Shares:
 
     def _shorter(self, transfer_s: FloatArray) -> Change:
         """Calls that take so much less ``[calls]``."""
-        return Change.of(np.zeros(len(self._stretch.burst_part)), None, transfer_s)
+        return Change.of(np.zeros(self._bursts), None, transfer_s)
 
     def without_core_waits(self) -> Change:
         """All waiting for cores taken out."""
@@ -168,7 +167,7 @@ class _Shares:
 
     def _without(self, rows: BoolArray, seconds: FloatArray) -> Change:
         burst = self._facts.timeline.own.burst[rows]
-        removed = np.bincount(burst, (seconds * self._row_part)[rows], len(self._stretch.burst_part))
+        removed = np.bincount(burst, (seconds * self._row_part)[rows], self._bursts)
         return Change.of(np.asarray(removed, np.float64))
 
     def _of_work(self) -> list[PlaceProfile]:

@@ -45,8 +45,10 @@ def communication(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
 
 
 def _of_the_network(places: list[PlaceProfile], facts: Facts) -> float:
-    """Which part of the transfers is the network's. Where ranks share cores, what moves data waits for turns as well:
-    then as much as if all calls of a place went like its fastest quarter."""
+    """Which part of the transfers is the network's. Where ranks wait for cores, what moves data does so as well: then
+    as much as if all calls of a place went like its fastest quarter, and none where ranks outnumber their cores."""
+    if facts.run.cores.sharing():
+        return 0.0
     if not CoreContention.of(facts.timeline).oversubscribed:
         return 1.0
     transfer_s = _transfer_s(facts)

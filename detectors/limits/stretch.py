@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.efficiency.run_efficiency import between_setup_and_end
 from scalana.detectors.facts import Facts
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.metrics import burst_locations
-from scalana.graphs.steps.window import gap_edges
+from scalana.graphs.steps.periods import Periods
+from scalana.graphs.steps.window import gap_edges, row_parts
+from scalana.graphs.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +24,8 @@ class Stretch:
     steps: int
     """Of the steady state; 1 where the stretch is the whole run."""
     has_steps: bool
-    burst_part: FloatArray
-    """Which part of every burst lies inside ``[bursts]``."""
+    row_part: FloatArray
+    """Which part of every row of own work lies inside ``[rows of work]``."""
     call_part: FloatArray
     """Which part of every call lies inside ``[calls]``."""
 
@@ -37,24 +40,33 @@ class Stretch:
         timeline, steps = facts.timeline, facts.steps
         if not len(timeline.locations):
             return None
-        start_s, end_s = timeline.locations.start_s, timeline.locations.end_s
         if steps is None or steps.warm_up >= len(steps):
-            whole = np.ones(len(timeline.calls) + len(timeline.locations))
-            return cls(float(start_s.min()), float(end_s.max()), 1, False, whole, whole[: len(timeline.calls)])
-        periods, calls = steps.steady_periods(), timeline.calls
+            periods = between_setup_and_end(timeline)
+            if not len(periods):
+                return None
+            return cls._in(periods, timeline, (float(periods.start_s.min()), float(periods.end_s.max())), 0)
         first_s, last_s = (times[steps.steady()] for times in steps.on_all_ranks())
+        edges_s = float(np.median(first_s[0])), float(np.median(last_s[-1]))
+        return cls._in(steps.steady_periods(), timeline, edges_s, len(first_s))
+
+    @classmethod
+    def _in(cls, periods: Periods, timeline: Timeline, edges_s: tuple[float, float], steps: int) -> Stretch:
+        """What lies in some periods of ranks, from the first of two times to the second; 0 ``steps`` for none."""
+        calls = timeline.calls
         rank = timeline.locations.rank
-        begin, end = gap_edges(timeline)
-        inside_s = periods.inside_s(rank[burst_locations(timeline)].astype(np.int64), begin, end)
         called_s = periods.inside_s(rank[calls.location].astype(np.int64), calls.enter_s, calls.exit_s)
-        return cls(
-            float(np.median(first_s[0])),
-            float(np.median(last_s[-1])),
-            len(first_s),
-            True,
-            _part(inside_s, end - begin),
-            _part(called_s, calls.exit_s - calls.enter_s),
-        )
+        called = _part(called_s, calls.exit_s - calls.enter_s)
+        return cls(*edges_s, max(steps, 1), steps > 0, _row_parts(timeline, periods), called)
+
+
+def _row_parts(timeline: Timeline, periods: Periods) -> FloatArray:
+    """Which part of every row of own work lies in some periods: by when it was seen, where that is known ``[rows]``."""
+    own, (begin, end) = timeline.own, gap_edges(timeline)
+    rank = timeline.locations.rank[burst_locations(timeline)].astype(np.int64)
+    of_burst = _part(periods.inside_s(rank, begin, end), end - begin)
+    since, until = own.seen_s[:, 0], own.seen_s[:, 1]
+    seen = _part(periods.inside_s(rank[own.burst[own.seen_row]], since, until), until - since)
+    return row_parts(own, slice(0, len(own)), of_burst[own.burst], seen)
 
 
 def _part(inside_s: FloatArray, whole_s: FloatArray) -> FloatArray:

@@ -100,6 +100,8 @@ def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo, par
 def _is_turns(
     finding: Finding, contention: CoreContention, outnumbered: set[int], ranks: int, recorded_s: float
 ) -> bool:
+    if finding.evidence.turns is not None:  # those that the program has its ranks take
+        return False
     if finding.kind == "waiting-for-core":
         if len(finding.ranks) > ranks / 2 or set(finding.ranks) <= outnumbered:
             return True

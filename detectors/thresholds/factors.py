@@ -94,6 +94,7 @@ Why: More than two threads of one core, or a busy neighbour, make of equal work 
   itself: five standard deviations, of normal ones
 - `loss`: times the floor from which something was seen of a place at a size
 - `roles`: times what is ordinary that a stretch computes which is not like the others
+- `rounds`: times the time at a place from its first to its last moment, from which it is not one stay
 - `step_presence`: periods of the sampler that a step's cost must last, to be seen in each step that has any
 - `task_farms`: times the median that a piece takes which is not like the others
 - `uneven_tasks`: times what is ordinary that a piece computes which is not like the others

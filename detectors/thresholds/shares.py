@@ -103,6 +103,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `input_bound`: part of a step that more workers must save
 - `late_ranks`: for what happened too rarely for its noise to be known
 - `replicas`: part of a step that a replica, or its cause, must cost the others
+- `report.headline`: part of a step that a change must save to be named before the findings
 - `shared_cause`: part of a step that must be saved without a cause that all ranks share
 """
 CORES_SHARED = 0.05
@@ -123,6 +124,7 @@ Why: A choice: what is smaller cannot be the reason for most of a whole.
 - `loss`: part of what a line costs on one call path, from which it loses there
 - `reconcile`: part of a wait from which it counts as one that a finding is about
 - `roots`: a rank that waited for a smaller part of the time than this was busy
+- `rounds`: part of the time of a rank at a place, up to which a stretch does not show when it is there
 - `step_waits`: an action whose wait was a smaller part of it than this had not waited
 - `report.head`: part of a run's time in a library without a record, from which nothing is said of who waits
 - `uneven_tasks`: part of the bursts in which a rank spends its time below which a burst is no task
@@ -151,6 +153,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `recorded_messages`: part of all messages from which on they show how a program sends
 - `roles`: part of the CPU seconds of those that are waited for, below which those that wait have no work of their own;
   part of a candidate's excess, or waiting, that may be of another kind
+- `rounds`: part of a stay at a place that may overlap the one before it; part of the waiting that may be for messages
 - `scaling.causes`: mean of the other ranks' work, of that of the one that works most, below which that one works alone
 - `step_presence`: part of what a step usually costs that has any cost, from which a step has some
 - `steps`: part of what a step usually loses, from which the first one, whose begin is inferred, loses something
@@ -270,6 +273,7 @@ Why: Nothing else can be as much.
 - `reconcile`: part of what a finding speaks of that must be explained already for it to be left out
 - `replicas`: part of the waiting of a pipeline, from which one other is what it waits for
 - `roles`: part of what a candidate's ranks compute at its place, from which another rank has the same work
+- `rounds`: part of the longest stay at a place, from which another rank does the same there
 - `shared_cause`
 - `slow_steps`: part of what a step is longer than usual that its cause must explain, as seconds that a rank waited
 - `steps`: part of what a slow step loses by its own analysis, that a finding of the run must lose in it to be its cause

@@ -33,6 +33,8 @@ def compiled(loop: Callable[..., Any]) -> Any:
     _config.CACHE_DIR = folder
     try:
         return numba.njit(cache=True, nogil=True)(loop)
+    except RuntimeError:  # the folder that the user names cannot be written to, and nor can any that numba knows
+        return numba.njit(nogil=True)(loop)
     finally:
         _config.CACHE_DIR = before
 

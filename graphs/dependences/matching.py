@@ -20,6 +20,7 @@ from scalana.graphs.arrays.hashing import distinct, packed
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.dependences.cancelled import withdrawals, without_withdrawn
+from scalana.graphs.readers.columns.operation_kinds import COLLECTIVE, KINDS, RECEIVE, SEND
 from scalana.graphs.readers.folder.records import Events
 from scalana.graphs.timeline import CODE, Instances
 from scalana.runtime.operations import OPERATIONS, Waits
@@ -31,25 +32,8 @@ Ints = npt.NDArray[Any]
 Slots = tuple[Ints, int]
 """The slot of every post, and how many slots there are."""
 
-_COLLECTIVE, _SEND, _RECEIVE = 1, 2, 3
 _SPARSE = 4
 """Slots per post up to which a table of them is worth it."""
-
-
-def _kinds() -> npt.NDArray[np.int8]:
-    """Whether an operation code is a collective, a send or a receive; 0 for what meets nobody."""
-    kinds = np.zeros(max(row.code for row in OPERATIONS) + 1, np.int8)
-    for row in OPERATIONS:
-        if row.waits in (Waits.ALL, Waits.ROOT, Waits.AT_ROOT, Waits.LOWER, Waits.NEIGHBOURS):
-            kinds[row.code] = _COLLECTIVE
-        elif row.name.endswith("send"):
-            kinds[row.code] = _SEND
-        elif row.waits == Waits.SENDER and "probe" not in row.name:
-            kinds[row.code] = _RECEIVE
-    return kinds
-
-
-KINDS = _kinds()
 
 
 @dataclass(slots=True)
@@ -94,7 +78,7 @@ def match(events: Events, rank: Ints, call_of_event: Ints, size: IntArray) -> Ma
     del order
 
     operation = events.operation[lead].astype(CODE)
-    collective = KINDS[operation] == _COLLECTIVE
+    collective = KINDS[operation] == COLLECTIVE
     instance_of_slot = np.empty(slots // 2, np.int32)
     instance_of_slot[used] = np.arange(len(used), dtype=np.int32)
     of_event: Ints = np.full(len(events), -1, np.int32)
@@ -113,7 +97,7 @@ def match(events: Events, rank: Ints, call_of_event: Ints, size: IntArray) -> Ma
     complete = (count == expected) & ~mixed & (collective | (second - first == 1))
     rooted = np.zeros(int(KINDS.size), np.bool_)
     rooted[[row.code for row in OPERATIONS if row.waits in (Waits.ROOT, Waits.AT_ROOT)]] = True
-    source = np.where(KINDS[operation] == _SEND, rank[lead], events.peer[lead])
+    source = np.where(KINDS[operation] == SEND, rank[lead], events.peer[lead])
     root = np.where(collective & ~rooted[operation], -1, np.where(collective, events.peer[lead], source))
     instances = Instances(
         operation=operation,
@@ -128,7 +112,7 @@ def match(events: Events, rank: Ints, call_of_event: Ints, size: IntArray) -> Ma
 
 def _without_withdrawn(events: Events, posts: Ints, seq: Ints, rank: Ints) -> tuple[Ints, Ints]:
     """Posts but for receives that were cancelled, and their numbers."""
-    receives = np.flatnonzero(KINDS[events.operation[posts]] == _RECEIVE)
+    receives = np.flatnonzero(KINDS[events.operation[posts]] == RECEIVE)
     seq, kept = seq.astype(np.int64), np.ones(len(posts), np.bool_)
     kept[receives], seq[receives] = without_withdrawn(events, rank, posts[receives], seq[receives])
     return posts[kept], seq[kept]
@@ -145,10 +129,10 @@ def _channels(events: Events, posts: Ints, kind: Ints, rank: Ints) -> Ints:
     def key(rows: slice) -> IntArray:
         at, of = posts[rows], kind[rows]
         peer, own = events.peer[at].astype(np.int64), rank[at].astype(np.int64)
-        collective = of == _COLLECTIVE
+        collective = of == COLLECTIVE
         communicator = 2 * events.communicator[at].astype(np.int64) + collective
-        source = np.where(collective, 0, np.where(of == _SEND, own, peer) + 1)
-        target = np.where(collective, 0, np.where(of == _SEND, peer, own) + 1)
+        source = np.where(collective, 0, np.where(of == SEND, own, peer) + 1)
+        target = np.where(collective, 0, np.where(of == SEND, peer, own) + 1)
         tag = np.where(collective, 0, events.tag[at].astype(np.int64) - low)
         if too_wide:
             return packed(communicator, source, target, tag)
@@ -181,12 +165,12 @@ def _slots(channel: Ints, seq: Ints, kind: Ints) -> Slots:
     slot = np.empty(len(channel), np.int32)
     if int(begin[-1]) > _SPARSE * len(channel):
         values, _, number = distinct(packed(channel.astype(np.int64), seq.astype(np.int64)))
-        slot[:] = 2 * number + (kind == _RECEIVE)
+        slot[:] = 2 * number + (kind == RECEIVE)
         return slot, 2 * len(values)
     first = begin[:-1] - low
 
     def fill(rows: slice) -> None:
-        slot[rows] = 2 * (first[channel[rows]] + seq[rows]) + (kind[rows] == _RECEIVE)
+        slot[rows] = 2 * (first[channel[rows]] + seq[rows]) + (kind[rows] == RECEIVE)
 
     each(fill, chunks(len(channel)))
     return slot, 2 * int(begin[-1])
@@ -249,16 +233,16 @@ def _any_source_numbers(events: Events, posts: Ints, kind: Ints, channel: IntArr
 
     Which channel such a receive belongs to is known only when it is complete, so nobody could count it before.
     """
-    any_source = (kind == _RECEIVE) & (events.flags[posts] & EVENT_ANY_SOURCE > 0) & (events.peer[posts] >= 0)
+    any_source = (kind == RECEIVE) & (events.flags[posts] & EVENT_ANY_SOURCE > 0) & (events.peer[posts] >= 0)
     # Where not all were written they cannot be counted: there the number counts that each had when it was complete.
     thinned = np.unique(channel[events.flags[posts] >> EVENT_LEVEL_SHIFT > 0])
     any_source &= ~(np.isin(channel, thinned) & (events.flags[posts] & EVENT_NUMBERED > 0))
     if not any_source.any():
         return seq
-    loose = (kind == _RECEIVE) & np.isin(channel, channel[any_source])
+    loose = (kind == RECEIVE) & np.isin(channel, channel[any_source])
     rows = np.flatnonzero(loose)
     order = rows[np.lexsort((events.enter_ns[posts[rows]], channel[rows]))]
-    sends = (kind == _SEND) & np.isin(channel, channel[any_source])
+    sends = (kind == SEND) & np.isin(channel, channel[any_source])
     start = np.full(int(channel.max()) + 1, np.iinfo(np.int64).max, np.int64)
     np.minimum.at(start, channel[sends], seq[sends])
     start[start == np.iinfo(np.int64).max] = 0

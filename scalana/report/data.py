@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from scalana.detectors.annotate.replayed import REPLAY_ERROR
 from scalana.detectors.ranking import ranked
 from scalana.report.findings.entry import finding_entry, process_entry
-from scalana.report.findings.order import warnings
+from scalana.report.findings.order import faults_of, warnings
+from scalana.report.headline import headline
 from scalana.report.topics.table import entries_of
 from scalana.report.topics.time import entry
 from scalana.report.values import plain
@@ -37,10 +38,17 @@ def document(analysis: Analysis) -> dict[str, Any]:
             "warnings": warnings(analysis),
         },
         "time": entry(analysis.time),
+        **_headline(analysis),
         "findings": [finding_entry(finding, run.cwd, run.names) for finding in ranked(analysis.findings)],
         "communication": _communication(run),
         **entries_of(analysis),
     }
+
+
+def _headline(analysis: Analysis) -> dict[str, Any]:
+    """What would help more than any finding, where an account knows it."""
+    _, text = headline(analysis, faults_of(analysis))
+    return {"headline": text} if text else {}
 
 
 def _communication(run: RunInfo) -> list[dict[str, Any]]:

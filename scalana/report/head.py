@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scalana.detectors.efficiency.run_efficiency import EFFICIENCY
 from scalana.detectors.thresholds.shares import SLIGHT
 from scalana.detectors.when.steady import STEADY
 from scalana.report import names
@@ -51,6 +52,17 @@ def _ending(exit_code: int | None) -> str:
     return f"exit code {exit_code}"
 
 
+def efficiency(analysis: Analysis) -> str:
+    """A sentence with the parallel efficiency, or of one process with the part of its time that it computes; "" where
+    neither is known."""
+    found = analysis.section(EFFICIENCY)
+    if found is None:
+        return ""
+    if analysis.ppg.run.ranks > 1:
+        return f" The parallel efficiency is {names.percent(found.whole.parallel)}."
+    return f" The process computes {names.percent(found.whole.useful)} of its time."
+
+
 def nothing(analysis: Analysis) -> tuple[str, str]:
     """That there is no finding, and why; "" and "" where no time was recorded."""
     time = shown_time(analysis)
@@ -87,5 +99,6 @@ def nothing(analysis: Analysis) -> tuple[str, str]:
                 f" The records of {run.names.many(run.missing_ranks)} are not here: they lie where scalana run says on "
                 "their hosts, or in a folder of the same name there (scalana report DIR DIR puts them together)."
             )
+    text += efficiency(analysis)
     text += " The table shows where the time goes." if places.hot_table(analysis) is not None else ""
     return first, text

@@ -55,6 +55,17 @@ def test_nothing_is_kept_where_others_could_change_it(cache: Path) -> None:
     assert folder_of(loop) is None and loop(1, 2) == 3
 
 
+def test_a_loop_works_where_no_folder_can_be_written_to(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a read-only file system: numba finds no place, and says so by an error."""
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("no locator available")
+
+    monkeypatch.setattr("numba.core.dispatcher.Dispatcher.enable_caching", refuse)
+    loop = compiled(add)
+    assert folder_of(loop) is None and loop(1, 2) == 3
+
+
 def test_nothing_is_written_beside_sources_where_there_is_no_cache(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "loops.py").write_text("def add(a, b):\n    return a + b\n")

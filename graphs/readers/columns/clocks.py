@@ -8,7 +8,8 @@ over the run, trace the offset and drift of one clock against the other. The est
 
 Hosts without a common tick that hand things to each other, there and back, are aligned by that: nothing comes before it
 was handed over, which bounds the offset from both sides; the middle is taken (as in D. Mills' NTP, of the message that
-took the shortest time either way). No drift is looked for then.
+took the shortest time either way). No drift is looked for then. Where ticks let a message come before it was sent, as
+the return of ``MPI_Init`` may that is no common moment, messages bound the offset, too.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _DRIFT_TICKS = 8
 """Fewer common ticks than this say nothing about drift."""
 _DRIFT_SPAN_NS = 1_000_000_000
 """A drift is looked for over spans of a second and more."""
+_FAR_NS = 1 << 62
+"""Further than any clock is off."""
 _DRIFT_LIMIT = 500e-6
 """Crystals drift less than this; what is steeper is not drift."""
 
@@ -58,9 +61,9 @@ def estimate_clocks(
 
     ``guess_ns`` ``[hosts]`` is what to add to a host's monotonic clock to get real time (good to some milliseconds
     at best). The next arrays have one row per observed completion: which common tick, on which host, when by that
-    host's monotonic clock. ``messages`` ``[4, messages]`` are from which host to which, and when they were sent and
-    received by the clocks of these. Hosts that share no tick and no messages there and back, not even through others,
-    keep the guess.
+    host's monotonic clock. ``messages`` ``[5, messages]`` are from which host to which, when they were sent and
+    received by the clocks of these, and how long the receiver had waited. Hosts that share no tick and no messages
+    there and back, not even through others, keep the guess.
     """
     hosts = len(guess_ns)
     clocks = Clocks(
@@ -73,6 +76,8 @@ def estimate_clocks(
     joined[:1] = True
     if hosts >= 2 and len(tick):
         _join_by_ticks(clocks, joined, tick, host, time_ns)
+        for far in np.flatnonzero(joined[1:]) + 1 if messages is not None else ():
+            _keep_within_messages(clocks, int(far), joined, messages)
     if messages is not None and not joined.all():
         _join_by_messages(clocks, joined, messages)
     return clocks
@@ -101,9 +106,26 @@ def _join_by_ticks(
         best[closer], near[closer] = shared[far][closer], far
 
 
+def _keep_within_messages(clocks: Clocks, far: int, joined: npt.NDArray[np.bool_], messages: IntArray | None) -> None:
+    """Correct the offset of a host by whose clock a message comes before it was sent: few ticks are less exact than
+    many messages. Bounds that contradict each other, as the clocks drift, are left alone."""
+    assert messages is not None
+    source, target, sent_ns, received_ns, _ = messages
+    near = joined.copy()
+    near[far] = False
+    there, back = (target == far) & near[source], (source == far) & near[target]
+    least = clocks.align(source[there], sent_ns[there]) - clocks.align(far, received_ns[there])
+    most = clocks.align(target[back], received_ns[back]) - clocks.align(far, sent_ns[back])
+    low, high = int(least.max(initial=-_FAR_NS)), int(most.min(initial=_FAR_NS))
+    if low > high or low <= 0 <= high:
+        return
+    known = there.any() and back.any()
+    clocks.offset_ns[far] += (low + high) // 2 if known else (low if low > 0 else high)
+
+
 def _join_by_messages(clocks: Clocks, joined: npt.NDArray[np.bool_], messages: IntArray) -> None:
     """Set the offsets of hosts that have messages there and back with one whose clock is known."""
-    source, target, sent_ns, received_ns = messages
+    source, target, sent_ns, received_ns, waits_ns = messages
     going = True
     while going:
         going = False
@@ -112,11 +134,27 @@ def _join_by_messages(clocks: Clocks, joined: npt.NDArray[np.bool_], messages: I
             back = (source == far) & joined[target]
             if not there.any() or not back.any():
                 continue
-            earliest = (clocks.align(source[there], sent_ns[there]) - received_ns[there]).max()
-            latest = (clocks.align(target[back], received_ns[back]) - sent_ns[back]).min()
-            clocks.offset_ns[far] = (int(earliest) + int(latest)) // 2
+            earliest = clocks.align(source[there], sent_ns[there]) - received_ns[there]
+            latest = clocks.align(target[back], received_ns[back]) - sent_ns[back]
+            low, high = int(earliest.max()), int(latest.min())
+            waited_ns = int(waits_ns[there][earliest.argmax()]), int(waits_ns[back][latest.argmin()])
+            clocks.offset_ns[far] = _between(low, high, waited_ns, int(clocks.offset_ns[far]))
             clocks.ticks[far] = np.count_nonzero(there) + np.count_nonzero(back)
             joined[far] = going = True
+
+
+def _between(low: int, high: int, waited_ns: tuple[int, int], guess: int) -> int:
+    """The offset between the bounds that messages there and back set.
+
+    ``waited_ns``: how long the receivers of the messages that set them had waited. A message that is waited for is
+    received as soon as it comes: its bound is close; one that has come long before says little.
+    """
+    is_close = [2 * waited >= high - low for waited in waited_ns]
+    if is_close == [True, False]:
+        return low
+    if is_close == [False, True]:
+        return high
+    return guess if is_close == [False, False] and low <= guess <= high else (low + high) // 2
 
 
 def _first_completions(tick: IntArray, host: IntArray, time_ns: IntArray, hosts: int) -> IntArray:

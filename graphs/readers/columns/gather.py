@@ -18,7 +18,7 @@ from scalana.graphs.arrays.shards import Shard, chunks, each, shards
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.columns.call_tree import CallTree
 from scalana.graphs.readers.columns.clocks import Clocks, estimate_clocks
-from scalana.graphs.readers.columns.handed_over import handed_between
+from scalana.graphs.readers.columns.handed_over import handed_between, messages_between
 from scalana.graphs.readers.columns.joining import find_joined, join
 from scalana.graphs.readers.columns.span_reading import SpanTable, linked, stacked_spans
 from scalana.graphs.readers.columns.stacked import stacked_events, stacked_samples
@@ -228,7 +228,10 @@ def on_one_axis(collected: Collected) -> Gathered:
         named = join(named, events, joined, collected.first) if joined.row else named
     hosts, host = _hosts(records)
     ticks = _ticks(collected, host) if len(hosts) > 1 else np.zeros((3, 0), np.int64)
-    messages = handed_between(events, host) if len(hosts) > 1 else None
+    messages = None
+    if len(hosts) > 1:
+        handed = handed_between(events, host), messages_between(events, collected.rank, host)
+        messages = np.concatenate(handed, axis=1)
     tick, of_host, complete_ns = ticks
     clocks = estimate_clocks(_guess(records, host, len(hosts)), tick, of_host, complete_ns, messages)
     start, end = clocks.align(host, collected.start_ns), clocks.align(host, collected.end_ns)

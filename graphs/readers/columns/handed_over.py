@@ -1,12 +1,18 @@
-"""Remote calls between hosts, as messages of which both ends are known: clocks are aligned by them."""
+"""What processes of different hosts hand to each other, of which both ends are known: clocks are aligned by it.
+
+Remote calls are known by their ids, messages of ranks by their channel and the count in it.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.arrays.hashing import packed
+from scalana.graphs.arrays.types import BoolArray, IntArray
+from scalana.graphs.readers.columns.operation_kinds import KINDS, RECEIVE, SEND
 from scalana.graphs.readers.folder.records import Events
 from scalana.runtime.operations import BY_NAME
+from scalana.runtime.record.format import EVENT_ANY_SOURCE, EVENT_BLOCKING
 
 _WAYS = (("submit", "take"), ("reply", "result"), ("put", "get"))
 """What hands over, and what takes that."""
@@ -14,9 +20,10 @@ _WAYS = (("submit", "take"), ("reply", "result"), ("put", "get"))
 
 def handed_between(events: Events, host: IntArray) -> IntArray:
     """What processes of one host handed to those of another: from which host, to which, when it was handed over by the
-    clock of the one, and when it had come by the other's, in ns ``[4, messages]``. ``host`` is that of every process
+    clock of the one, and when it had come by the other's, in ns, and 0, as nobody knows how long it was waited for
+    ``[5, messages]``. ``host`` is that of every process
     ``[processes]``. What was handed over several times under one id is left out."""
-    found = [np.zeros((4, 0), np.int64)]
+    found = [np.zeros((5, 0), np.int64)]
     known = events.seq > 0
     for gives, takes in _WAYS:
         given, taken = (np.flatnonzero(known & (events.operation == BY_NAME[name].code)) for name in (gives, takes))
@@ -28,6 +35,65 @@ def handed_between(events: Events, host: IntArray) -> IntArray:
         taken, given = taken[match], given[first[at[match]]]
         source, target = host[events.process[given]], host[events.process[taken]]
         apart = source != target
-        rows = (source, target, events.enter_ns[given].astype(np.int64), events.exit_ns[taken].astype(np.int64))
+        given_ns, taken_ns = events.enter_ns[given].astype(np.int64), events.exit_ns[taken].astype(np.int64)
+        rows = (source, target, given_ns, taken_ns, np.zeros(len(given), np.int64))
         found.append(np.stack([row[apart] for row in rows]))
     return np.concatenate(found, axis=1)
+
+
+def messages_between(events: Events, rank: IntArray, host: IntArray) -> IntArray:
+    """Messages of ranks of one host to those of another: from which host, to which, when the send began by the clock of
+    the one, when the receive was complete by the other's, and how long a blocking receive had waited, in ns
+    ``[5, messages]``.
+
+    ``rank`` and ``host`` are those of every process ``[processes]``. Receives from any rank are left out, and all that
+    their rank receives in their communicator: their numbers are not known here.
+    """
+    kind = KINDS[events.operation]
+    known = (events.communicator >= 0) & (events.peer >= 0) & (events.seq >= 0)
+    host_of_rank = np.full(int(max(rank.max(initial=0), events.peer.max(initial=0))) + 1, -1, np.int64)
+    host_of_rank[rank] = host
+    rows = np.flatnonzero(known & ((kind == SEND) | (kind == RECEIVE)))
+    rows = rows[
+        (host_of_rank[events.peer[rows]] >= 0) & (host_of_rank[events.peer[rows]] != host[events.process[rows]])
+    ]
+    if not len(rows):
+        return np.zeros((5, 0), np.int64)
+    own, peer = rank[events.process[rows]].astype(np.int64), events.peer[rows].astype(np.int64)
+    sends = kind[rows] == SEND
+    source, target = np.where(sends, own, peer), np.where(sends, peer, own)
+    communicator = events.communicator[rows].astype(np.int64)
+    unnumbered = ~sends & ((events.flags[rows] & EVENT_ANY_SOURCE) > 0)
+    place = packed(communicator, target)
+    usable = ~np.isin(place, place[unnumbered])
+    key = packed(communicator, source, target, events.tag[rows].astype(np.int64), events.seq[rows].astype(np.int64))
+    came_ns, blocking = _complete_ns(events, rows), (events.flags[rows] & EVENT_BLOCKING) > 0
+    sent, received = (np.flatnonzero(usable & side & _once(key, side)) for side in (sends, ~sends & (came_ns >= 0)))
+    _, first, second = np.intersect1d(key[sent], key[received], assume_unique=True, return_indices=True)
+    sent, received = sent[first], received[second]
+    return np.stack(
+        (
+            host[events.process[rows[sent]]],
+            host[events.process[rows[received]]],
+            events.enter_ns[rows[sent]].astype(np.int64),
+            came_ns[received],
+            np.where(blocking[received], came_ns[received] - events.enter_ns[rows[received]], 0),
+        )
+    )
+
+
+def _once(key: IntArray, side: BoolArray) -> BoolArray:
+    """Whether a key occurs once on its side: a communicator that is set up again counts from the start."""
+    _, number = np.unique(np.where(side, key, -1), return_inverse=True)
+    return np.asarray(np.bincount(number)[number] == 1)
+
+
+def _complete_ns(events: Events, rows: IntArray) -> IntArray:
+    """When calls of some rows were complete: at their end, when that was seen, or when a wait for them ended; -1 where
+    that is unknown."""
+    waits = np.flatnonzero(events.completes >= 0)
+    waited = np.full(len(events), -1, np.int64)
+    waited[events.completes[waits]] = events.exit_ns[waits]
+    blocking = (events.flags[rows] & EVENT_BLOCKING) > 0
+    seen = np.where(blocking, events.exit_ns[rows], events.done_ns[rows])
+    return np.asarray(np.where(seen >= 0, seen, waited[rows]), dtype=np.int64)

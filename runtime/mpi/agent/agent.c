@@ -291,6 +291,7 @@ static void start_record(void)
     for (char *c = host; *c; c++) {
         *c = *c == '/' ? '_' : *c;
     }
+    mkdir(folder, 0777); /* on another host there may be none at this path */
     snprintf(path, sizeof path, "%s/" RUN_RECORDS, folder);
     mkdir(path, 0777);
     double rate_hz = number_of(RATE_VARIABLE, DEFAULT_RATE_HZ);

@@ -20,6 +20,8 @@ class Contents:
     """The most expensive first."""
     rest: str
     """How many more there are; empty where all are shown."""
+    headline: tuple[str, str]
+    """What would help more than any cause, and what it would bring; both empty where that is a cause."""
     nothing: tuple[str, str]
     """Without a cause: that nothing was found, and why; both empty where nothing can be said."""
     sections: tuple[Section, ...]

@@ -13,6 +13,7 @@ from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.report import names
 
 if TYPE_CHECKING:
+    from scalana.detectors.evidence import Turn
     from scalana.detectors.finding import Finding
 
 SIMILAR = 1.05
@@ -21,6 +22,8 @@ SIMILAR = 1.05
 MOST_NAMED = 4
 """Ranks up to which it is said of each how long the others wait for it."""
 
+_TURNS = 4
+"""Rounds that are listed."""
 UNNAMED = ProcessNames()
 """Of one world."""
 
@@ -32,6 +35,8 @@ def claim(finding: Finding, ranks: int, processes: ProcessNames = UNNAMED) -> st
     kind = kind_of(finding.kind)
     place = finding.evidence.place
     here, others = (place.seconds_here, place.seconds_others) if place is not None else (None, None)
+    if turns := finding.evidence.turns:
+        return _one_after_the_other(turns, processes.many(finding.ranks, ranks), processes)
     if here is not None and kind.compares:
         return _comparison(finding, processes.placed(finding.ranks, ranks), here, others, processes)
     text = filled(kind, finding, ranks, processes)
@@ -63,6 +68,16 @@ def filled(kind: Kind, finding: Finding, ranks: int, processes: ProcessNames = U
         return many if several else one
 
     return _FIELD.sub(value, text)
+
+
+def _one_after_the_other(turns: list[Turn], who: str, processes: ProcessNames) -> str:
+    """Who does it when, of ranks that take turns."""
+    shown = [
+        f"{processes.many(turn.ranks)} at {names.seconds(turn.begin_s)} for {names.seconds(turn.seconds)}"
+        for turn in turns[:_TURNS]
+    ]
+    more = f", and {len(turns) - _TURNS} more rounds" if len(turns) > _TURNS else ""
+    return f"{who[0].upper()}{who[1:]} do this one after the other, and the others wait: {', then '.join(shown)}{more}."
 
 
 def _amount(value: float | None) -> float:

@@ -42,14 +42,14 @@ def verdict(cause: Cause) -> Markup:
     )
 
 
-def quiet(first: str, text: str) -> Markup:
-    """That nothing was found, and why."""
+def quiet(kicker: str, first: str, text: str) -> Markup:
+    """A sentence about the run as a whole: that nothing was found, and why, or what would help most."""
     return element(
         "div",
-        element("div", "No finding", class_="kicker"),
+        element("div", kicker, class_="kicker"),
         element("p", element("b", prose(first)), prose(text), class_="claim"),
         class_="verdict good",
-        id="no-finding",
+        id=kicker.lower().replace(" ", "-"),
     )
 
 

@@ -28,8 +28,10 @@ def render(analysis: Analysis) -> str:
 def draw(contents: Contents) -> str:
     """What a report says, as a page."""
     causes = contents.causes
-    quiet = findings.quiet(*contents.nothing) if contents.nothing[1] else None
+    quiet = findings.quiet("No finding", *contents.nothing) if contents.nothing[1] else None
+    helps = findings.quiet("Known change", *contents.headline) if contents.headline[1] else None
     body = lines(
+        helps,
         findings.verdict(causes[0]) if causes else quiet,
         _warnings(contents.warnings),
         element("h2", "Other root causes", id="findings") if len(causes) > 1 else None,

@@ -29,9 +29,10 @@ def draw(contents: Contents, width: int, paint: Paint) -> str:
     blocks = [_header(contents, width, paint)]
     blocks += [section_lines(one, width, paint) for one in head]
     blocks.append(warning_lines(contents.warnings, width, paint))
+    blocks.append(_labelled(contents.headline, width, paint))
     blocks += [findings.block(number, cause, width, paint) for number, cause in enumerate(contents.causes, 1)]
     blocks.append([f"  {contents.rest}"] if contents.rest else [])
-    blocks.append(_nothing(contents, width, paint))
+    blocks.append(_labelled(contents.nothing, width, paint))
     blocks += [section_lines(one, width, paint) for one in contents.sections if one not in head]
     return joined(blocks)
 
@@ -59,8 +60,9 @@ def _header(contents: Contents, width: int, paint: Paint) -> list[str]:
     ]
 
 
-def _nothing(contents: Contents, width: int, paint: Paint) -> list[str]:
-    first, text = contents.nothing
+def _labelled(sentence: tuple[str, str], width: int, paint: Paint) -> list[str]:
+    """A sentence whose first words say what it is; no line where it is empty."""
+    first, text = sentence
     if not text:
         return []
     first_line, *more = wrap(first + text, width, "  ")

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from scalana.report import names
+from scalana.report.document.changes import KnownChange
 from scalana.report.document.pictures import Picture
 from scalana.report.document.sections import (
     Account,
@@ -265,6 +266,18 @@ def _changes(pipeline: Pipeline) -> tuple[Part, ...]:
         "Memory: the most activations that a rank holds, in microbatches times layers (stages if layers are unknown)."
     )
     return (Table(_CHANGES, tuple(rows), texts("" if math.isnan(diagnosis.held) else says)),)
+
+
+def known_changes(analysis: Analysis) -> list[KnownChange]:
+    """What is predicted of each pipeline, but for the bound that no change reaches."""
+    found = []
+    for pipeline in pipelines_of(analysis):
+        now_s, steps = pipeline.diagnosis.attribution.step_s, len(pipeline.diagnosis.measured.steps)
+        for one in pipeline.diagnosis.predictions:
+            if one.change != "bound":
+                text = f"{_WORDS[one.change]}: {one.text}" if one.change in _WORDS else f"{one.change} {one.text}"
+                found.append(KnownChange(text, now_s, one.step_s, steps, "Pipeline"))
+    return found
 
 
 def _held(activations: float) -> str:

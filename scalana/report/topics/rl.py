@@ -9,6 +9,7 @@ import numpy as np
 
 from scalana.detectors.rl.account import NOBODY, SEVERAL, RLAccount
 from scalana.report import names
+from scalana.report.document.changes import KnownChange
 from scalana.report.document.pictures import Picture
 from scalana.report.document.sections import (
     Account,
@@ -156,6 +157,23 @@ def changes(account: RLAccount) -> tuple[Part, ...]:
         text = f"Not estimated, as the model differs from the recorded steps by {error} or more: "
         said.append(text + "; ".join(each.text for each in off) + ".")
     return (*([Table(_CHANGES, tuple(rows))] if rows else []), *([Facts(tuple(said))] if said else []))
+
+
+_MORE_PROCESSES = ("more-rollouts", "more-trainers")
+"""Changes for which there must be more of them."""
+
+
+def known_changes(analysis: Analysis) -> list[KnownChange]:
+    """What is predicted of the loop by models that fit it."""
+    account = account_of(analysis)
+    if account is None:
+        return []
+    steps, now_s = len(account.step_s), float(np.mean(account.step_s))
+    trusted = [one for one in account.what_if if one.trusted]
+    return [
+        KnownChange(one.text, now_s, one.step_s, steps, "Reinforcement learning", one.change in _MORE_PROCESSES)
+        for one in trusted
+    ]
 
 
 def entries(analysis: Analysis) -> dict[str, Any]:

@@ -32,11 +32,16 @@ from scalana.report.topics import (
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
+    from scalana.report.document.changes import KnownChange
     from scalana.report.document.sections import Section
 
 
 def _no_entries(analysis: Analysis) -> Mapping[str, Any]:
     return {}
+
+
+def _no_changes(analysis: Analysis) -> Sequence[KnownChange]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,8 @@ class Topic:
     """Entries of the JSON report: dicts, lists, strings, numbers and None."""
     is_detail: bool = False
     """Whether it is shown only where there is room, as on a page."""
+    changes: Callable[[Analysis], Sequence[KnownChange]] = _no_changes
+    """What its account knows that would make steps shorter."""
 
 
 TOPICS: tuple[Topic, ...] = (
@@ -56,9 +63,9 @@ TOPICS: tuple[Topic, ...] = (
     Topic("ranks", ranks.sections, is_detail=True),
     Topic("over-time", over_time.sections, is_detail=True),
     Topic("predictions", predictions.sections),
-    Topic("pipeline", pipeline.sections, pipeline.entries),
+    Topic("pipeline", pipeline.sections, pipeline.entries, changes=pipeline.known_changes),
     Topic("device", device.sections, device.entries),
-    Topic("rl", rl.sections, rl.entries),
+    Topic("rl", rl.sections, rl.entries, changes=rl.known_changes),
     Topic("limits", limits.sections, limits.entries),
     Topic("steps", steps.sections, steps.entries),
     Topic("efficiency", efficiency.sections, efficiency.entries),
@@ -81,3 +88,8 @@ def sections_of(analysis: Analysis, details: bool) -> list[Section]:
 def entries_of(analysis: Analysis) -> dict[str, Any]:
     """What the JSON report says of all topics."""
     return {name: entry for topic in TOPICS for name, entry in topic.entries(analysis).items()}
+
+
+def changes_of(analysis: Analysis) -> list[KnownChange]:
+    """What the accounts of all topics know that would make steps shorter."""
+    return [change for topic in TOPICS for change in topic.changes(analysis)]

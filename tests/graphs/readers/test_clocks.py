@@ -8,6 +8,7 @@ import pytest
 from scalana import api
 from scalana.graphs.readers.columns.clocks import estimate_clocks
 from scalana.runtime.operations import BY_NAME
+from scalana.runtime.record.format import EVENT_ANY_SOURCE, EVENT_BLOCKING
 from scalana.runtime.record.run_writer import RunWriter
 from tests.tools.call_run import Process
 
@@ -86,7 +87,7 @@ def test_hosts_that_hand_things_to_each_other_are_aligned_by_that():
         for sent in rng.uniform(0.0, 60.0, 200):
             took = 1e-4 + rng.exponential(0.01)
             shown = (true_s[source] + sent, true_s[target] + sent + took)
-            rows.append((source, target, *(round(each * 1e9) for each in shown)))
+            rows.append((source, target, *(round(each * 1e9) for each in shown), 0))
     none = np.zeros(0, np.int64)
     guess = np.zeros(3, np.int64)
     clocks = estimate_clocks(guess, none, none, none, np.array(rows).T)
@@ -112,3 +113,71 @@ def test_an_actor_on_another_host_is_called_and_answers_at_times_of_one_axis(tmp
     assert timeline.locations.start_s.tolist() == pytest.approx([0.0, 0.0], abs=1e-6)
     takes = timeline.calls.exit_s[timeline.calls.operation == BY_NAME["take"].code]
     assert takes.tolist() == pytest.approx([0.2 * number + 0.001 for number in range(1, 6)], abs=1e-6)
+
+
+@pytest.mark.parametrize("error_s", [0.02, 60.0])
+@pytest.mark.parametrize("any_source", [False, True])
+def test_messages_both_ways_count_before_the_time_of_day(tmp_path, error_s, any_source):
+    """Rank 1 is on a host whose time of day is wrong, and answers each message of rank 0's after 100 ms."""
+    run, ahead_s = RunWriter(tmp_path, {"command": ["modelled"], "exit_code": 0}), 500.0
+    for rank in range(2):
+        start = round((1000.0 + rank * ahead_s) * 1e9)
+        unix_ns = 10**18 + rank * round(error_s * 1e9)
+        meta = {"world_size": 2, "start_ns": start, "unix_ns": unix_ns}
+        with run.process(f"host{rank}", rank=rank, **meta) as writer:
+            writer.thread(0, rank + 1)
+            writer.group(1, "world", rank, range(2))
+            for number in range(20):
+                sent = 0.2 * (number + 1)
+                calls = [("send", sent, 0.001), ("recv", sent + 0.001, 0.0992)]
+                if rank == 1:  # each message takes 0.2 ms
+                    calls = [("recv", sent - 0.05, 0.0502), ("send", sent + 0.1, 0.001)]
+                for row, (name, begin, seconds) in enumerate(calls):
+                    writer.event(
+                        2 * number + row + 2,
+                        BY_NAME[name].code,
+                        start + round(begin * 1e9),
+                        round(seconds * 1e9),
+                        group=1,
+                        seq=number,
+                        peer=1 - rank,
+                        tag=0,
+                        cpu_ns=-1,
+                        flags=EVENT_BLOCKING | (EVENT_ANY_SOURCE if any_source and name == "recv" else 0),
+                    )
+            writer.end(start + 5_000_000_000)
+    ppg = api.analyze(tmp_path).ppg
+    by_time_of_day = any("time of day only" in warning for warning in ppg.run.warnings)
+    starts = ppg.timeline.locations.start_s
+    assert by_time_of_day == any_source
+    if not any_source:
+        assert abs(starts[1] - starts[0]) < 0.001
+
+
+def test_messages_correct_ticks_that_contradict_them():
+    """Two ticks, each 50 ms late on host 1, and messages there and back that take 0.1 ms."""
+    tick, host = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    time = np.array([0, 50_000_000, 4_000_000_000, 4_050_000_000])
+    sent = np.arange(1, 40) * 100_000_000
+    ways = [np.stack((np.full(39, a), np.full(39, 1 - a), sent, sent + 100_000, 0 * sent)) for a in range(2)]
+    guess = np.zeros(2, np.int64)
+    assert estimate_clocks(guess, tick, host, time).offset_ns[1] == pytest.approx(-5e7, abs=1e5)
+    both = estimate_clocks(guess, tick, host, time, np.concatenate(ways, axis=1))
+    assert both.offset_ns[1] == pytest.approx(0, abs=1e5)
+    one = estimate_clocks(guess, tick, host, time, ways[0])
+    assert one.offset_ns[1] == pytest.approx(-1e5, abs=1e4)
+    agreeing = estimate_clocks(guess, tick, host, time - np.array([0, 50_000_000] * 2), np.concatenate(ways, axis=1))
+    assert agreeing.offset_ns[1] == 0
+
+
+def test_a_message_that_was_waited_for_says_more_than_one_that_had_come_before():
+    """Host 1 answers at once, and takes each message 100 ms after it has come."""
+    none, sent = np.zeros(0, np.int64), np.arange(1, 40) * 300_000_000
+    zero, one = np.zeros(39, np.int64), np.ones(39, np.int64)
+    there = np.stack((zero, one, sent, sent + 100_000_000, zero))
+    back = np.stack((one, zero, sent + 100_000_000, sent + 100_050_000, zero + 100_000_000))
+    clocks = estimate_clocks(np.array([0, 20_000_000]), none, none, none, np.concatenate((there, back), axis=1))
+    assert clocks.offset_ns[1] == pytest.approx(0, abs=1e5)
+    unknown = np.concatenate((there, back), axis=1) * np.array([[1], [1], [1], [1], [0]])
+    within = estimate_clocks(np.array([0, -20_000_000]), none, none, none, unknown)
+    assert within.offset_ns[1] == -20_000_000  # the time of day contradicts no message

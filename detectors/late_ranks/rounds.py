@@ -1,0 +1,141 @@
+"""A line that all ranks go through one after the other: each takes as long, and waits while the others do it.
+
+In total no rank does more than another one, so that the comparison of totals names arbitrary ranks, and mending these
+alone saves nothing. What costs is the order. It is known when each rank is at the line: ranks whose times overlap are
+one round, and all rounds but the longest are saved if the ranks do it at the same time, as far as they have cores for
+it, or one does it for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scalana.detectors.delays.contexts import with_contexts_of_others
+from scalana.detectors.evidence import Turn
+from scalana.detectors.facts import Facts
+from scalana.detectors.finding import Finding
+from scalana.detectors.kinds import kind_of
+from scalana.detectors.rollup.paths import reaching_entries
+from scalana.detectors.thresholds.factors import FAR_MORE
+from scalana.detectors.thresholds.shares import MAJORITY, MINOR, SLIGHT
+from scalana.detectors.whatif.replay import Change
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.metrics import burst_locations
+from scalana.graphs.steps.window import gap_edges
+from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import MESSAGES
+
+KIND = "in-rounds"
+_OF_WORK = ("late-ranks", "serial", "waiting-for-core")
+
+
+def name_rounds(findings: list[Finding], facts: Facts) -> list[Finding]:
+    """Findings of work that ranks do one after the other, as what they are, with what doing it together saves."""
+    return [_named(finding, facts) if finding.kind in _OF_WORK else finding for finding in findings]
+
+
+def _named(finding: Finding, facts: Facts) -> Finding:
+    if finding.entries is None or _hands_on(finding.entries, facts):
+        return finding
+    presence = _Presence.of(finding, facts)
+    rounds = presence.rounds()
+    if len(rounds) < 2:
+        return finding
+    longest = max(rounds, key=presence.round_s)
+    measured_s, (end_s,) = facts.replay.run_ends_s([Change.of(presence.without_all_but(longest))])
+    lack_s = float(facts.run.cores.least_s(presence.cpu_s).max(initial=0.0)) - presence.round_s(longest)
+    begin_s = float(facts.timeline.locations.start_s.min())
+    turns = [presence.turn(ranks, begin_s) for ranks in rounds]
+    return replace(
+        finding,
+        kind=KIND,
+        ranks=sorted(rank for ranks in rounds for rank in ranks),
+        saving_s=max(0.0, measured_s - end_s - max(0.0, lack_s)),
+        evidence=replace(finding.evidence, turns=turns, behind=None),
+        advice=kind_of(KIND).advice,
+    )
+
+
+def _hands_on(entries: IntArray, facts: Facts) -> bool:
+    """Whether ranks wait in messages for what causes a finding: what one computes is then what the next one needs."""
+    groups = facts.blame.groups
+    waited_s = groups.group_wait_s * reaching_entries(entries, facts.blame)[1]
+    handed = np.isin(groups.group_operation, MESSAGES)
+    return float(waited_s[handed].sum()) > MINOR * float(waited_s.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Presence:
+    """When ranks are at a place, and for how long."""
+
+    timeline: Timeline
+    rows: IntArray
+    """Their own work there ``[rows]``."""
+    rank: IntArray
+    """``[rows]``"""
+    seconds: FloatArray
+    """``[ranks]``"""
+    cpu_s: FloatArray
+    """``[ranks]``"""
+    since_s: FloatArray
+    """Without end for a rank that is there in many short stretches ``[ranks]``."""
+    until_s: FloatArray
+    """The same ``[ranks]``."""
+
+    @classmethod
+    def of(cls, finding: Finding, facts: Facts) -> _Presence:
+        """At the place of a finding. What takes a slight part of a rank's time there is not looked at."""
+        timeline, table = facts.timeline, facts.blame
+        own = timeline.own
+        targets = np.unique(table.target[finding.entries])
+        targets = targets[targets < table.numbering.transfer]
+        activities = with_contexts_of_others(targets, finding.ranks, table.work, timeline)
+        rows = np.flatnonzero(np.isin(own.activity, activities) & (own.samples > 0))
+        location = burst_locations(timeline)[own.burst[rows]]
+        main = timeline.locations.is_main[location]
+        rows, rank = rows[main], timeline.locations.rank[location[main]]
+        seconds, cpu_s = (weighted_count(rank, each[rows], timeline.ranks) for each in (own.seconds, own.cpu_s))
+        since_s, until_s = (edge[own.burst] for edge in gap_edges(timeline))
+        since_s[own.seen_row], until_s[own.seen_row] = own.seen_s.T
+        begin_s, end_s = np.full(timeline.ranks, np.inf), np.full(timeline.ranks, -np.inf)
+        large = own.seconds[rows] > SLIGHT * seconds[rank]
+        np.minimum.at(begin_s, rank[large], since_s[rows[large]])
+        np.maximum.at(end_s, rank[large], until_s[rows[large]])
+        few = weighted_count(rank[large], own.seconds[rows[large]], timeline.ranks) < (1.0 - MINOR) * seconds
+        begin_s[few], end_s[few] = -np.inf, np.inf  # in many short stretches
+        return cls(timeline, rows, rank, seconds, cpu_s, begin_s, end_s)
+
+    def rounds(self) -> list[list[int]]:
+        """Ranks that are there at the same time, in the order of time; none where not most ranks are there, each as
+        long as the others and once, without doing much else meanwhile."""
+        ranks = np.flatnonzero(self.seconds > MAJORITY * self.seconds.max(initial=0.0))
+        stay_s = self.until_s[ranks] - self.since_s[ranks]
+        if 2 * len(ranks) <= self.timeline.ranks or (stay_s > FAR_MORE * self.seconds[ranks]).any():
+            return []
+        found: list[list[int]] = []
+        until_s = -np.inf
+        for rank in ranks[np.argsort(self.since_s[ranks], kind="stable")].tolist():
+            overlap_s = until_s - self.since_s[rank]
+            if found and overlap_s > MINOR * self.seconds[rank]:
+                found[-1].append(rank)
+            else:
+                found.append([rank])
+            until_s = max(until_s, float(self.until_s[rank]))
+        return found
+
+    def round_s(self, ranks: list[int]) -> float:
+        """How long the longest of some ranks is there."""
+        return float(self.seconds[ranks].max())
+
+    def turn(self, ranks: list[int], begin_s: float) -> Turn:
+        """What some ranks do together, in seconds of the run, which begins at ``begin_s``."""
+        return Turn(sorted(ranks), float(self.since_s[ranks].min()) - begin_s, float(self.seconds[ranks].mean()))
+
+    def without_all_but(self, ranks: list[int]) -> FloatArray:
+        """Own work that goes from each burst if only some ranks are there ``[bursts]``."""
+        timeline, gone = self.timeline, self.rows[~np.isin(self.rank, ranks)]
+        bursts = len(timeline.calls) + len(timeline.locations)
+        return weighted_count(timeline.own.burst[gone], timeline.own.seconds[gone], bursts)

@@ -1,0 +1,28 @@
+"""Changes of which an account knows what they would bring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KnownChange:
+    """A change of the program, or of how it is run."""
+
+    text: str
+    """What is changed, in words."""
+    step_s: float
+    """What a step takes."""
+    then_s: float
+    """What a step would take with the change, as predicted."""
+    steps: int
+    """Of the run."""
+    heading: str
+    """Of the section that has more."""
+    adds_processes: bool = False
+    """Whether it takes more processes, or devices, than the run had."""
+
+    @property
+    def saving_s(self) -> float:
+        """By how much the run would be shorter."""
+        return (self.step_s - self.then_s) * self.steps

@@ -1,0 +1,33 @@
+"""What installing the recorder changes."""
+
+from __future__ import annotations
+
+from ..readers import number
+from ..rows import Command
+from .topic import Topic, measured
+
+INSTALLATION = Command(("python -m tests.benchmarks.installation $WORK",))
+
+TOPIC = Topic(
+    "Installing",
+    measured(
+        "docs/install.md",
+        INSTALLATION,
+        (
+            "install-changes",
+            "packages of an environment with numpy 1.24 and pandas 1.5 that installing the recorder changes",
+            "== 0",
+            "",
+            number(r"(\d+) packages changed"),
+        ),
+        (
+            "install-reports",
+            "runs recorded there and reported by another environment, one in a read-only file system",
+            "== 2",
+            "of 2",
+            number(r"(\d+) of \d+ runs"),
+        ),
+        ("install-recorder", "size of the recorder's part of the wheel", "<= 1.0", "MB", number(r"part ([\d.]+) MB")),
+        ("install-wheel", "size of the wheel, with the analysis", "<= 2.0", "MB", number(r"wheel ([\d.]+) MB")),
+    ),
+)
