@@ -2,9 +2,9 @@
 
 Run: python -m tests.benchmarks.live_update [--ranks 64] [STEPS ...]
 
-For every number of steps (250 and 2000 unless given) a run folder is written by ``tests/tools/generate_run.py``, in small
-blocks, and read as if it grew by two seconds between one look and the next. The first look, which reads all that there
-is, is a figure of its own.
+For every number of steps (250 and 2000 unless given) a run folder is written by ``tests/tools/generate_run.py``, in
+small blocks, and read as if it grew by two seconds between one look and the next. The first look, which reads all that
+there is, is a figure of its own.
 """
 
 from __future__ import annotations

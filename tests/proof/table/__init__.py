@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from ..rows import Row
-from . import accuracy, devices, installing, models, overhead, peers, pipelines, plans, remote, rl, scaling, size, steps
+from . import (
+    accuracy,
+    devices,
+    installing,
+    live,
+    models,
+    overhead,
+    peers,
+    pipelines,
+    plans,
+    remote,
+    rl,
+    scaling,
+    size,
+    steps,
+)
 from .topic import Topic
 
 TOPICS: tuple[Topic, ...] = (
@@ -19,6 +34,7 @@ TOPICS: tuple[Topic, ...] = (
     overhead.TOPIC,
     overhead.MPI,
     size.TOPIC,
+    live.TOPIC,
     installing.TOPIC,
     peers.TOPIC,
 )
