@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..rows import Row
 from . import (
     accuracy,
+    arena,
     devices,
     installing,
     live,
@@ -23,6 +24,7 @@ from .topic import Topic
 
 TOPICS: tuple[Topic, ...] = (
     accuracy.TOPIC,
+    arena.TOPIC,
     scaling.TOPIC,
     pipelines.TOPIC,
     plans.TOPIC,
