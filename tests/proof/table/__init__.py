@@ -8,6 +8,7 @@ from . import (
     arena,
     devices,
     installing,
+    live,
     models,
     overhead,
     peers,
@@ -35,6 +36,7 @@ TOPICS: tuple[Topic, ...] = (
     overhead.TOPIC,
     overhead.MPI,
     size.TOPIC,
+    live.TOPIC,
     installing.TOPIC,
     peers.TOPIC,
 )
