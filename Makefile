@@ -26,7 +26,7 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help install mpi pipeline rl ray raylibs raylibs-test rllib rllib-test verl verl-test kernels recorders test
-.PHONY: quick quick-tests check lint mypy pytest demo picture proof gpu-proof clean
+.PHONY: quick quick-tests check lint mypy pytest demo picture proof gpu-proof arena clean
 
 help:
 	@echo 'make quick       linters, types and the fast tests (180 s of CPU time, on two cores at a time)'
@@ -45,6 +45,7 @@ help:
 	@echo 'make picture     record the demo, and draw its report for the README'
 	@echo 'make proof       measure the figures of the documents again (NAME=accuracy-* for some), and write docs/proof.md'
 	@echo 'make gpu-proof   those that need a GPU'
+	@echo 'make arena       try random programs with a planted fault (SEEDS=1:200; ARENA_ARGS="--balanced --busy 2")'
 	@echo 'make clean       remove what was built, but not $(VENV)'
 
 # What tests use where it can be installed, in folders: without it they are skipped, but with CI=true that is an error.
@@ -236,6 +237,12 @@ proof: $(INSTALLED)
 
 gpu-proof: $(INSTALLED)
 	$(BIN)/python -m tests.proof $(NAME) --gpu
+
+# Random programs, against what they measure themselves. Those of which the report is wrong are kept in build/arena.
+SEEDS := 1:200
+arena: $(INSTALLED) mpi
+	@found=$$($(mpi_folders)); \
+	SCALANA_TEST_MPI=$${found%:} $(BIN)/python -m tests.arena $(SEEDS) $(ARENA_ARGS)
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -4,13 +4,16 @@ to look for words. Code that decides has none."""
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from string import Formatter
+from typing import Any
 
 import pytest
 
-from tests.test_architecture import ROOT, sources, tree_of
+from tests.test_architecture import ROOT, module_name, sources, tree_of
 
 OF_WORDS = {"kinds.py", "advice.py"}
 """Modules of words."""
@@ -79,3 +82,51 @@ def test_sentences_stand_where_words_belong() -> None:
 )
 def test_sentences_are_found(source: str, number: int) -> None:
     assert len(list(sentences(ast.parse(source)))) == number
+
+
+def unfitting(tree: ast.AST, names: dict[str, Any]) -> Iterator[str]:
+    """Calls that format a sentence with other fields than it has, by line. ``names`` are those of the module."""
+    for call in ast.walk(tree):
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "format"):
+            continue
+        of = call.func.value
+        for sentence in (of.body, of.orelse) if isinstance(of, ast.IfExp) else (of,):
+            text = value_of(sentence, names)
+            given = {keyword.arg for keyword in call.keywords} | set(map(str, range(len(call.args))))
+            if isinstance(text, str) and not any(isinstance(one, ast.Starred) for one in call.args):
+                fields = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
+                wanted = {name or str(number) for number, name in enumerate(fields)}
+                if not wanted <= given:
+                    yield f"line {call.lineno}: {text} lacks {wanted - given}"
+
+
+def value_of(node: ast.expr, names: dict[str, Any]) -> Any:
+    """What a name, an attribute or a row of a table stands for in a module; None for anything else."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    if isinstance(node, ast.Attribute):
+        return getattr(value_of(node.value, names), node.attr, None)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        table = value_of(node.value, names)
+        return table.get(node.slice.value) if isinstance(table, dict) else None
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def test_sentences_get_the_fields_that_they_have() -> None:
+    paths = [path for path in sources() if path.is_relative_to(ROOT / "detectors") and path.name != "__init__.py"]
+    wrong, seen = [], 0
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        if ".format(" in text:
+            seen += text.count(".format(")
+            names = vars(importlib.import_module(module_name(path)))
+            wrong += [f"{path.relative_to(ROOT)} {one}" for one in unfitting(tree_of(path), names)]
+    assert not wrong
+    assert seen > 20
+
+
+def test_lacking_fields_are_found() -> None:
+    code = 'A.format(x=1)\nT["b"].format(y=1)\n(A if c else B).format(x=1)\nB.format(1)\nB.format()\nf().format()'
+    names = {"A": "{x} is", "B": "{} is", "T": {"b": "{x:.0f}"}}
+    lines = [int(re.findall(r"\d+", one)[0]) for one in unfitting(ast.parse(code), names)]
+    assert sorted(lines) == [2, 3, 5]

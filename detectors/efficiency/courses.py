@@ -6,6 +6,7 @@ grows by. So any number of windows (steps, regions, the run) costs two look-ups 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,6 +67,39 @@ class _Course(NamedTuple):
         return np.stack([end_s - start_s, *grown])
 
 
+@dataclass(slots=True)
+class _Sums:
+    """What has been added up of some windows."""
+
+    ranks: FloatArray
+    """How many were there ``[windows]``."""
+    most_s: FloatArray
+    """The most of being there, that on an ideal network, and outside communication ``[3, windows]``."""
+    added_s: FloatArray
+    """Sums of the time outside communication, of that on a core, and ready to run without one ``[3, windows]``."""
+
+    @classmethod
+    def of(cls, windows: Windows) -> _Sums:
+        """None yet."""
+        return cls(np.zeros(windows.count), *np.zeros((2, 3, windows.count)))
+
+    def add(self, amounts: FloatArray) -> None:
+        """Add a rank: the amounts of its first windows ``[6, some windows]``."""
+        here = slice(0, amounts.shape[1])
+        there, ideal, outside, own, cpu, core_wait = amounts
+        # What is not known of the time outside communication is as what is; where nothing is, it is work.
+        scale = np.divide(outside, own, out=np.zeros(len(own)), where=own > 0.0)
+        self.ranks[here] += there > 0.0
+        np.maximum(self.most_s[:, here], np.stack((there, ideal, outside)), out=self.most_s[:, here])
+        self.added_s[:, here] += np.stack((outside, np.where(own > 0.0, cpu * scale, outside), core_wait * scale))
+
+    def join(self, other: _Sums) -> None:
+        """Add other ranks."""
+        self.ranks += other.ranks
+        np.maximum(self.most_s, other.most_s, out=self.most_s)
+        self.added_s += other.added_s
+
+
 class Courses:
     """How the amounts of all ranks grow over time."""
 
@@ -87,39 +121,27 @@ class Courses:
         self._first_seen = np.searchsorted(location[self._seen], np.arange(len(timeline.locations) + 1))
         """Start of what was seen at each location ``[locations + 1]``."""
 
-    def totals(self, windows: Windows) -> Totals:
-        """What the main threads of all ranks did in some windows."""
+    def totals(self, *windows: Windows) -> list[Totals]:
+        """What the main threads of all ranks did in some windows, and in some others, and so on."""
         locations = np.flatnonzero(self._timeline.locations.is_main)
-        parts = each(lambda at: self._of(locations[at], windows), chunks(len(locations), RANKS_AT_ONCE))
-        most, added = (np.zeros((3, windows.count)) for _ in range(2))
-        ranks = np.zeros(windows.count)
-        for there, longest, total in parts:
-            np.maximum(most, longest, out=most)
-            added += total
-            ranks += there
-        return Totals(ranks, *most, *added)
+        sums = [_Sums.of(one) for one in windows]
+        for part in each(lambda at: self._of(locations[at], windows), chunks(len(locations), RANKS_AT_ONCE)):
+            for one, more in zip(sums, part, strict=True):
+                one.join(more)
+        return [Totals(one.ranks, *one.most_s, *one.added_s) for one in sums]
 
-    def _of(self, locations: IntArray, windows: Windows) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Of some locations how many were there ``[windows]``; the most of being there, that on an ideal network, and
-        outside communication; and the sums of the last, of time on a core and without one, each ``[3, windows]``."""
-        ranks = np.zeros(windows.count)
-        most, added = (np.zeros((3, windows.count)) for _ in range(2))
+    def _of(self, locations: IntArray, windows: Sequence[Windows]) -> list[_Sums]:
+        """What some locations did in some windows."""
+        sums = [_Sums.of(one) for one in windows]
         for location in locations.tolist():
-            rows = windows.of_rank(int(self._timeline.locations.rank[location]))
-            if rows.start == rows.stop:
-                continue
-            amounts = self._course(location).within(windows.periods.start_s[rows], windows.periods.end_s[rows])
-            if not windows.each_row:
-                amounts = amounts.sum(axis=1, keepdims=True)
-            here = slice(0, amounts.shape[1])
-            there, ideal, outside, own, cpu, core_wait = amounts
-            # What is not known of the time outside communication is as what is; where nothing is, it is work.
-            scale = np.divide(outside, own, out=np.zeros(len(own)), where=own > 0.0)
-            cpu = np.where(own > 0.0, cpu * scale, outside)
-            ranks[here] += there > 0.0
-            np.maximum(most[:, here], np.stack((there, ideal, outside)), out=most[:, here])
-            added[:, here] += np.stack((outside, cpu, core_wait * scale))
-        return ranks, most, added
+            course, rank = self._course(location), int(self._timeline.locations.rank[location])
+            for one, total in zip(windows, sums, strict=True):
+                rows = one.of_rank(rank)
+                if rows.start == rows.stop:
+                    continue
+                amounts = course.within(one.periods.start_s[rows], one.periods.end_s[rows])
+                total.add(amounts if one.each_row else amounts.sum(axis=1, keepdims=True))
+        return sums
 
     def _course(self, location: int) -> _Course:
         """How the amounts of a location grow."""

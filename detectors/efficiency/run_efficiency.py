@@ -9,7 +9,7 @@ import numpy as np
 
 from scalana.detectors.efficiency.courses import Courses, Windows
 from scalana.detectors.efficiency.over_steps import OverSteps, over_steps
-from scalana.detectors.efficiency.pop_factors import Efficiencies
+from scalana.detectors.efficiency.pop_factors import Efficiencies, Totals
 from scalana.detectors.section_name import SectionName
 from scalana.detectors.when.region_times import RegionTime
 from scalana.graphs.arrays.types import IntArray
@@ -60,34 +60,39 @@ def run_efficiency(
     phases: Sequence[RegionTime] = (),
 ) -> RunEfficiency | None:
     """Divide the time of all ranks; None where nothing was recorded outside communication."""
-    of_run = courses.totals(Windows(between_setup_and_end(timeline)))
-    totals = of_run if steps is None else courses.totals(Windows(steps.steady_periods()))
-    (whole,), (run,) = totals.efficiencies(), of_run.efficiencies()
+    of_run, *rest = courses.totals(
+        Windows(between_setup_and_end(timeline)),
+        *([Windows(steps.steady_periods()), Windows(steps.periods(), each_row=True)] if steps is not None else []),
+        *(Windows(region.periods) for region in (*regions, *phases)),
+    )
+    of_whole, by_step = (rest.pop(0), rest.pop(0)) if steps is not None else (of_run, None)
+    (whole,), (run,) = of_whole.efficiencies(), of_run.efficiencies()
     if whole is None or run is None:
         return None
-    by_step: list[Efficiencies | None] = []
+    each_step: list[Efficiencies | None] = []
     number, warm_up = np.zeros(0, np.int64), 0
-    if steps is not None and not steps.ahead:  # a step of a host that launches ahead says little
-        by_step = courses.totals(Windows(steps.periods(), each_row=True)).efficiencies()
-        number, warm_up = steps.number, steps.warm_up
+    if steps is not None and by_step is not None and not steps.ahead:  # of hosts that launch ahead a step says little
+        each_step, number, warm_up = by_step.efficiencies(), steps.number, steps.warm_up
     return RunEfficiency(
         whole,
         steps is not None,
-        float(totals.longest_s[0]),
+        float(of_whole.longest_s[0]),
         run,
         float(of_run.outside_s[0]),
         number,
-        tuple(by_step),
+        tuple(each_step),
         warm_up,
-        over_steps(number[warm_up:], by_step[warm_up:]),
-        _by_region(courses, regions),
-        _by_region(courses, phases),
+        over_steps(number[warm_up:], each_step[warm_up:]),
+        _by_path(regions, rest[: len(regions)]),
+        _by_path(phases, rest[len(regions) :]),
     )
 
 
-def _by_region(courses: Courses, regions: Sequence[RegionTime]) -> tuple[tuple[tuple[str, ...], Efficiencies], ...]:
+def _by_path(
+    regions: Sequence[RegionTime], totals: Sequence[Totals]
+) -> tuple[tuple[tuple[str, ...], Efficiencies], ...]:
     """Those of some regions, by their nested names."""
-    found = ((region.path, courses.totals(Windows(region.periods)).efficiencies()[0]) for region in regions)
+    found = ((region.path, one.efficiencies()[0]) for region, one in zip(regions, totals, strict=True))
     return tuple((path, one) for path, one in found if one is not None)
 
 

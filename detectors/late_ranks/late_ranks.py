@@ -27,7 +27,7 @@ from scalana.detectors.noise.contention import CoreContention, alone, computes_i
 from scalana.detectors.noise.roles import is_ordinary, takes_its_share
 from scalana.detectors.noise.significance import Significance, significance
 from scalana.detectors.noise.task_farms import TaskFarm
-from scalana.detectors.rollup.alone import join_done_alone
+from scalana.detectors.rollup.alone import join_alternatives, join_done_alone
 from scalana.detectors.rollup.candidates import Candidate, join_entries, shares_of
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.paths import path_to
@@ -123,6 +123,7 @@ def detect_halves(
     candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
     candidates = among_peers(candidates, [farm.ranks for farm in waiting.farms], table, timeline, psg)
     candidates = with_started_together(candidates, waiting.starts)
+    candidates = join_alternatives(candidates, table, psg)
     candidates = [candidate for candidate in candidates if not _is_between_calls(candidate, psg)]
     large = [candidate for candidate in candidates if candidate.lost_s >= WORTH_A_FINDING * recorded]
     small = [candidate for candidate in candidates if candidate.lost_s < WORTH_A_FINDING * recorded]

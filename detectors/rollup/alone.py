@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.contexts import ALONE
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate, add
 from scalana.detectors.rollup.named_place import CodeLocation
@@ -52,6 +53,32 @@ def join_done_alone(candidates: list[Candidate], table: BlameTable, timeline: Ti
             gone.update(others)
     kept = [candidate for number, candidate in enumerate(candidates) if number not in gone]
     return sorted(kept, key=lambda candidate: -candidate.lost_s)
+
+
+def join_alternatives(candidates: list[Candidate], table: BlameTable, psg: PSG) -> list[Candidate]:
+    """Join candidates on the same ranks that lie in one function, and in parts of one choice: what these ranks run
+    instead of what others do is one cause, from wherever the function is called. Largest candidate first."""
+    result: list[Candidate] = []
+    main: dict[object, Candidate] = {}
+    for candidate in candidates:
+        vertex = candidate.code_location.vertex
+        chosen = _choice_of(candidate, table) if candidate.code_location.kind == TargetKind.OWN else ALONE
+        function = psg.enclosing(vertex, VertexKind.FUNCTION) if 0 < vertex < len(psg) else -1
+        if chosen == ALONE or function < 0:
+            result.append(candidate)
+            continue
+        first = main.setdefault((chosen, psg[function].place), candidate)
+        if first is candidate or not set(candidate.ranks) <= set(first.ranks):
+            result.append(candidate)
+        else:
+            add(first, candidate)
+    return sorted(result, key=lambda candidate: -candidate.lost_s)
+
+
+def _choice_of(candidate: Candidate, table: BlameTable) -> int:
+    """The choice in which all of a candidate's work lies, ALONE for none."""
+    found = np.unique(table.choice[table.target[candidate.entries]])
+    return int(found[0]) if len(found) == 1 else ALONE
 
 
 def _join(main: Candidate, others: list[Candidate], psg: PSG) -> None:

@@ -15,8 +15,9 @@ to the line of the call, unless it tells more to stay:
 * nobody runs it but the ranks that are late, and it is not one loop that calls it: it is what makes them different;
 * the line of the call calls several functions, as a table of handlers does: only the function says which of them.
 
-A function with a loop of its own that holds the excess is long by itself. Its loop stays, unless it is called in a
-loop and the calls elsewhere show that it always spends its time in the same parts: it then runs more often.
+A function with a loop of its own that holds the excess is long by itself. Its loop stays, unless calls elsewhere have
+no excess and show that it always spends its time in the same parts. If it is called in a loop, it then runs more often;
+if its calls elsewhere take some of the time that the excess does, this call has it do more.
 """
 
 from __future__ import annotations
@@ -43,7 +44,15 @@ from scalana.detectors.rollup.call_sites import (
     lines_of,
 )
 from scalana.detectors.thresholds.counts import ENOUGH_SAMPLES, SMALL_LINES
-from scalana.detectors.thresholds.shares import MAJORITY, MINOR, NEXT_TO_NOTHING, NOTABLE, SHARE_OF_ITS_OWN, SUBSTANTIAL
+from scalana.detectors.thresholds.shares import (
+    MAJORITY,
+    MINOR,
+    NEXT_TO_NOTHING,
+    NOTABLE,
+    SHARE_OF_ITS_OWN,
+    SLIGHT,
+    SUBSTANTIAL,
+)
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.metrics import burst_locations
@@ -117,6 +126,8 @@ class _Function:
     """Where it is called, by its vertex."""
     several: bool
     """Whether several lines call it."""
+    path: dict[int, Line]
+    """The innermost call on the way to each of its vertices that several lines make: its own, or one of a caller."""
     everywhere: bool = False
     """Whether it is slower wherever it is called."""
     usual: dict[int, float] = field(default_factory=lambda: defaultdict(float))
@@ -172,13 +183,29 @@ class _Helpers:
             call = call_of(vertex, psg)
             if call is not None:
                 calls[psg[vertex].place][vertex] = call
+        several = {place for place, at in calls.items() if len({call[1:] for call in at.values()}) > 1}
         for place, at in calls.items():
-            self.functions[place] = _Function(at, len({call[1:] for call in at.values()}) > 1)
-        several = [function for function in self.functions.values() if function.several]
-        if several:
-            time = self._time_in({vertex for function in several for vertex in function.calls})
-            for function in several:
+            paths = {vertex: self._chosen_call(vertex, calls, several) for vertex in at}
+            self.functions[place] = _Function(at, place in several, paths)
+        compared = [function for function in self.functions.values() if len(set(function.path.values())) > 1]
+        if compared:
+            time = self._time_in({vertex for function in compared for vertex in function.calls})
+            for function in compared:
                 self._compare(function, time)
+
+    def _chosen_call(self, vertex: int, calls: dict[Place, dict[int, Call]], several: set[Place]) -> Line:
+        """The innermost call on the way to a function vertex of a function that several lines call; that of the
+        outermost that is known, where there is none."""
+        call = calls[self.psg[vertex].place][vertex]
+        while self.psg[vertex].place not in several:
+            vertex = self.psg.enclosing(call.vertex, VertexKind.FUNCTION)
+            outer = (
+                calls[self.psg[vertex].place].get(vertex) if vertex >= 0 and self.psg[vertex].place in calls else None
+            )
+            if outer is None:
+                break
+            call = outer
+        return call[1:]
 
     def _late_ranks(self, vertices: Iterable[int]) -> set[int]:
         """Ranks that hold much of the excess in some functions."""
@@ -220,8 +247,8 @@ class _Helpers:
         """Tell whether a function is slower wherever it is called, and what is usual where it is not."""
         ranks = self._late_ranks(function.calls)
         lines: dict[Line, list[int]] = defaultdict(list)
-        for vertex, call in function.calls.items():
-            lines[call[1:]].append(vertex)
+        for vertex, line in function.path.items():
+            lines[line].append(vertex)
         excess_s = {
             line: {
                 rank: sum(self.bodies[vertex].below.get(rank, 0.0) for vertex in vertices if vertex in self.bodies)
@@ -229,21 +256,24 @@ class _Helpers:
             }
             for line, vertices in lines.items()
         }
-        of_all = {line: sum(by_rank.values()) for line, by_rank in excess_s.items()}
-        time_s = {line: sum(time.seconds(vertex) for vertex in vertices) for line, vertices in lines.items()}
-        for line in _quiet(of_all, time_s):
-            for vertex in lines[line]:
-                for part, seconds in time.of_part.get(vertex, {}).items():
-                    function.usual[part] += seconds
-        everywhere_s = 0.0
+        quiet_for: dict[Line, float] = defaultdict(float)
+        all_s = everywhere_s = 0.0
         for rank in ranks:
             more_s = {line: by_rank[rank] for line, by_rank in excess_s.items()}
             did_s = {line: sum(time.of_rank[vertex].get(rank, 0.0) for vertex in lines[line]) for line in lines}
-            quiet_s = sum(did_s[line] for line in _quiet(more_s, did_s))
-            spread = sum(more_s.values()) >= (1.0 + SHARE_OF_ITS_OWN) * max(more_s.values())
+            whole_s, quiet = sum(more_s.values()), _quiet(more_s, did_s)
+            all_s += whole_s
+            for line in quiet:
+                quiet_for[line] += whole_s
+            quiet_s = sum(did_s[line] for line in quiet)
+            spread = whole_s >= (1.0 + SHARE_OF_ITS_OWN) * max(more_s.values())
             if spread and quiet_s < MINOR * (sum(did_s.values()) - quiet_s):
-                everywhere_s += sum(more_s.values())
-        function.everywhere = everywhere_s > MAJORITY * sum(of_all.values())
+                everywhere_s += whole_s
+        function.everywhere = everywhere_s > MAJORITY * all_s
+        for line in (line for line, seconds in quiet_for.items() if seconds > MAJORITY * all_s):
+            for vertex in lines[line]:
+                for part, seconds in time.of_part.get(vertex, {}).items():
+                    function.usual[part] += seconds
 
     def _part(self, function: int, vertex: int, line: int) -> int:
         """First line of the part of a function's own code in which something lies: a loop, a branch or a line."""
@@ -271,8 +301,8 @@ class _Helpers:
         return len({call[1:] for context, call in calls.items() if context in self.ran}) > 1
 
     def _is_run_by_few(self, vertex: int) -> bool:
-        """Whether nobody runs a function but the ranks that hold its excess, wherever it is called: or, where these are
-        not known, one rank alone. It is what makes them different, then."""
+        """Whether nobody runs a function but the ranks that hold much of its excess, wherever it is called: or, where
+        these are not known, one rank alone. It is what makes them different, then."""
         psg, timeline = self.psg, self.timeline
         below = np.zeros(len(psg) + 1, np.bool_)  # the last for what is outside of the structure
         for context in self.functions[psg[vertex].place].calls:
@@ -282,7 +312,7 @@ class _Helpers:
         rank = timeline.locations.rank[burst_locations(timeline)[own.burst[rows]]]
         seconds = weighted_count(rank, own.seconds[rows], timeline.ranks)
         run = set(np.flatnonzero(seconds > NEXT_TO_NOTHING * float(seconds.max(initial=0.0))).tolist())
-        late = {rank for rank in self.bodies[vertex].below if rank >= 0}
+        late = {rank for rank in self._late_ranks([vertex]) if rank >= 0}
         return run <= late if late else len(run) == 1
 
     def _call_of_helper(self, vertex: int) -> Call | None:
@@ -303,7 +333,7 @@ class _Helpers:
             alike = self._is_usual(vertex, here, function)
             if straight:
                 return call if alike or lines_of(vertex, psg) <= SMALL_LINES else None
-            return call if alike and called_in_loop(vertex, psg) else None
+            return call if alike and (called_in_loop(vertex, psg) or self._is_used(here, function)) else None
         if not straight or not is_wrapper(vertex, psg):
             return None
         forwards = any(self.excess[number][:2] != self.on_trial.get(number, self.places[number]) for number in here)
@@ -320,14 +350,19 @@ class _Helpers:
         return here if here_s > (1.0 - MAJORITY) * sum(body.below[rank] for rank in ranks) else []
 
     def call_by_a_wrapper(self, vertex: int) -> Call | None:
-        """The call of a wrapper by another one, which tells as much if the call of that does."""
+        """The call of a wrapper by another one, or of a function whose callers are what several lines call: it tells as
+        much if the call of that does."""
         psg, function = self.psg, self.functions.get(self.psg[vertex].place)
         call = function.calls.get(vertex) if function is not None else None
         if function is None or call is None or function.several or is_one_of_several(vertex, psg):
             return None
         outer = psg.enclosing(call.vertex, VertexKind.FUNCTION)
-        wraps = outer in self.bodies and is_wrapper(vertex, psg) and is_wrapper(outer, psg)
-        return call if wraps and is_known(vertex, call, psg) else None
+        if outer not in self.bodies or not is_known(vertex, call, psg):
+            return None
+        wraps = is_wrapper(vertex, psg) and is_wrapper(outer, psg)
+        here = self._most_of(vertex) if len(set(function.path.values())) > 1 and not function.everywhere else []
+        shared = here and self._is_used(here, function) and self._is_usual(vertex, here, function)
+        return call if wraps or shared else None
 
     def _in_loop_of(self, function: int, vertex: int) -> bool:
         while vertex != function:
@@ -335,6 +370,13 @@ class _Helpers:
                 return True
             vertex = self.psg[vertex].parent
         return False
+
+    def _is_used(self, here: list[int], function: _Function) -> bool:
+        """Whether the calls of a function that have no excess take a rank some of the time that its excess does: others
+        use it as well."""
+        more_s = sum(self.excess[number].seconds for number in here)
+        each_s = more_s / len({self.excess[number].rank for number in here})
+        return sum(function.usual.values()) > SLIGHT * each_s * self.timeline.ranks
 
     def _is_usual(self, vertex: int, here: list[int], function: _Function) -> bool:
         """Whether excess in a function lies in those parts of it that take the time where its calls have none."""

@@ -122,6 +122,8 @@ Why: A choice: what is smaller cannot be the reason for most of a whole.
 
 - `late_ranks`: part of the run that a place takes a rank, from which it counts that only this rank goes there
 - `loss`: part of what a line costs on one call path, from which it loses there
+- `named_line`: part of an excess in one call of a function that its calls elsewhere take each rank, from which others
+  use it as well
 - `reconcile`: part of a wait from which it counts as one that a finding is about
 - `roots`: a rank that waited for a smaller part of the time than this was busy
 - `rounds`: part of the time of a rank at a place, up to which a stretch does not show when it is there

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import time
 
@@ -109,6 +110,7 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         if part.is_whole and launch.stands_behind_the_launcher(command, os.environ):
             console.complain("each rank is recorded as a separate job: put scalana run before the launcher instead")
         begin = time.monotonic()
+        came: list[int] = []
         try:
             env = launch.environment(folder, args.rate, os.environ, place.token)
             with supervise.raised():
@@ -117,7 +119,7 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
                 console.complain(note)
             begin = time.monotonic()
             with _followed(folder, part, args) as is_to_end:
-                returncode = supervise.execute(command, env, lambda: _write_info(place, info), is_to_end)
+                returncode = supervise.execute(command, env, lambda: _write_info(place, info), is_to_end, came.append)
         except supervise.Signalled as signalled:
             _remove_unused(place)
             return supervise.exit_like(-signalled.number)
@@ -130,7 +132,15 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             _write_info(place, info)
         from scalana.job import gathering  # here: a job waits for all that is loaded before it
 
-        ended = gathering.Ended(place, part, time.monotonic() - begin, exit_code, not args.no_report, args.collect)
+        ended = gathering.Ended(
+            place,
+            part,
+            time.monotonic() - begin,
+            exit_code,
+            wants_report=not args.no_report,
+            collect=args.collect,
+            is_to_leave=signal.SIGTERM in came,
+        )
         if gathering.reports(ended, console.complain):
             _finish(folder, command, args, missing, mpi="SCALANA_MPI_WRAPPERS" in env)
         return supervise.exit_like(returncode)

@@ -14,6 +14,8 @@ from scalana.job.receiving import Receiver
 from scalana.job.sending import send
 
 LEAST_PATIENCE_S = 30.0
+GRACE_S = 5.0
+"""The same after a SIGTERM: the report has to be written, too, before a SIGKILL comes."""
 PATIENCE = 0.1
 """Part of the run, by which the others may be late."""
 _QUIET_S = 2.0
@@ -53,6 +55,9 @@ class Ended:
     collect: str = ""
     """``HOST:PORT`` where the first start listens, if the user says so; ``no`` forbids it."""
 
+    is_to_leave: bool = False
+    """Whether a batch system has asked for the end of the job, and kills what is left after a while."""
+
     @property
     def address(self) -> tuple[str, list[int]]:
         """The host of the first start, and the ports at which it may listen; none where records stay where they are."""
@@ -66,7 +71,7 @@ class Ended:
     @property
     def patience_s(self) -> float:
         """How long the others are waited for."""
-        return max(LEAST_PATIENCE_S, PATIENCE * self.seconds)
+        return GRACE_S if self.is_to_leave else max(LEAST_PATIENCE_S, PATIENCE * self.seconds)
 
 
 def reports(ended: Ended, say: Callable[[str], None]) -> bool:

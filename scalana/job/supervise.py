@@ -36,11 +36,12 @@ def execute(
     env: Mapping[str, str],
     begun: Callable[[], None] = lambda: None,
     is_to_end: Callable[[], bool] = lambda: False,
+    came: Callable[[int], None] = lambda _: None,
 ) -> int:
     """Run ``command`` to its end. Returns its exit code, or ``-n`` if signal ``n`` ended it.
 
     ``begun`` is called when it has been started, ``is_to_end`` every second from then on: where it returns True, the
-    job is ended.
+    job is ended. ``came`` is called with each signal that has reached us meanwhile.
 
     Ctrl-C reaches the job through the process group, as always, and does not end us. Signals sent to us alone
     (``kill``, a batch system) are sent on.
@@ -58,7 +59,7 @@ def execute(
             # File descriptors stay open for the job: `scalana run -- prog <(...)` names one of them.
             pid = _start(command, env, ours, ignored)
             begun()
-            return _attend(pid, arrivals, witness, is_to_end)
+            return _attend(pid, arrivals, witness, is_to_end, came)
         finally:
             witness.close()
 
@@ -220,7 +221,9 @@ def _is_text(path: str) -> bool:
     return b"\0" not in start.partition(b"\n")[0]
 
 
-def _attend(pid: int, arrivals: _Arrivals, witness: Witness, is_to_end: Callable[[], bool]) -> int:
+def _attend(
+    pid: int, arrivals: _Arrivals, witness: Witness, is_to_end: Callable[[], bool], came: Callable[[int], None]
+) -> int:
     """Wait for the job, and send on what is meant for it and did not reach it.
 
     Returns its exit code, or ``-n`` if signal ``n`` ended it.
@@ -232,6 +235,7 @@ def _attend(pid: int, arrivals: _Arrivals, witness: Witness, is_to_end: Callable
                 os.kill(pid, signal.SIGTERM if ended_s is None else signal.SIGKILL)
             ended_s = time.monotonic()
         for number in arrivals.take():
+            came(number)
             if number != signal.SIGCHLD and not witness.saw(number):
                 with contextlib.suppress(OSError):  # a job of another user's (sudo)
                     os.kill(pid, number)

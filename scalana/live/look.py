@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _FIRST_S = 30.0
 """Seconds that are looked at, as long as it is not known how long steps take."""
-_LEAST_S, _MOST_S = 10.0, 600.0
+_LEAST_S, _MOST_S = 4.0, 600.0
+_AIM_S = 0.3
+"""CPU seconds of an analysis."""
 _STEPS_SHOWN = 480
 _CAUSES = 5
 
@@ -60,7 +62,10 @@ class Looker:
         info, behind_s = self._run.info, _behind_s(moment)
         self._take_steps(moment)
         if analyse:
+            begin_s = time.process_time()
             self._analysed = self._analyse(part, moment)
+            if not moment.step_s:
+                self._fit(time.process_time() - begin_s)
         start = info.get("start_unix_s")
         now, exit_code = time.time(), info.get("exit_code")
         ran = info.get("seconds") if exit_code is not None else None
@@ -78,12 +83,23 @@ class Looker:
         )
 
     def _take_steps(self, moment: Moment) -> None:
-        """Add the steps that are new; and have as much of the run at hand as the last ones take."""
+        """Add the steps that are new."""
         last = self._shown[-1][0] if self._shown else -1
         self._shown.extend((step, seconds) for step, seconds in moment.step_s.items() if step > last)
         if moment.step_s:
-            each = sorted(moment.step_s.values())[len(moment.step_s) // 2]
-            self._tail.keep_s = min(max(each * (self.steps + 2), _LEAST_S), _MOST_S)
+            self._keep(sorted(moment.step_s.values())[len(moment.step_s) // 2])
+
+    def _keep(self, step_s: float) -> None:
+        """Have as much at hand as the last steps take."""
+        self._tail.keep_s = min(max(step_s * (self.steps + 2), _LEAST_S), _MOST_S)
+
+    def _fit(self, spent_s: float) -> None:
+        """Have as much at hand as the last steps take that communication shows; without any, what can be analysed in
+        little time."""
+        if self._analysed is not None and self._analysed.step_s:
+            self._keep(self._analysed.step_s)
+        elif spent_s > _AIM_S:
+            self._tail.keep_s = max(self._tail.keep_s * _AIM_S / spent_s, _LEAST_S)
 
     def _analyse(self, part: str, moment: Moment) -> Analysed | None:
         from scalana import api  # a job that is only listened to needs none of it

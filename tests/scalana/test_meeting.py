@@ -118,6 +118,12 @@ def test_the_wait_ends_and_says_for_which_host(tmp_path: Path, monkeypatch: pyte
     assert "1 start of the job" in str(gathering.others_of(alone, TWO[0]))
 
 
+def test_after_a_sigterm_there_is_little_patience(tmp_path: Path) -> None:
+    head = take_place(str(tmp_path / "run"), TWO[0])
+    assert gathering.Ended(head, TWO[0], 1000.0, 0).patience_s == 100.0
+    assert gathering.Ended(head, TWO[0], 1000.0, 143, is_to_leave=True).patience_s == gathering.GRACE_S
+
+
 def test_the_head_is_known_by_what_it_wrote(tmp_path: Path) -> None:
     late = take_place(str(tmp_path / "run"), TWO[1])
     assert gathering.head_of(late) == ""

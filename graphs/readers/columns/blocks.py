@@ -325,9 +325,9 @@ def _narrowed(table: Any) -> Any:
 
 
 def _telling(record: ProcessRecord) -> IntArray:
-    """The events by which it is told whether a process takes part in the run: the first, and of one that sends requests
-    all of these; some rows."""
-    first = np.arange(min(len(record.events), 1))
+    """The events by which it is told whether a process takes part in the run, and how far it came: the first and the
+    last, and of one that sends requests all of these; some rows."""
+    first = np.unique([0, len(record.events) - 1]) if len(record.events) else np.zeros(0, np.int64)
     if not record.meta.get("asks"):
         return first
     return np.union1d(first, np.flatnonzero(np.isin(np.asarray(record.events.operation), REQUESTS)))

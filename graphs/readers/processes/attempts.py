@@ -25,6 +25,11 @@ class Attempt:
     """In the order in which they began."""
 
     @property
+    def calls(self) -> int:
+        """How many calls its ranks made, together, by the numbers of their last ones."""
+        return sum(int(record.events.id[-1]) for record in self.records if len(record.events))
+
+    @property
     def rank_ns(self) -> int:
         """How long its ranks ran, together."""
         return sum(map(duration_ns, self.records))
@@ -45,9 +50,10 @@ def attempts_of(records: Sequence[ProcessRecord]) -> list[Attempt]:
     return [Attempt(tuple(group)) for group in met.values()] if again else [Attempt(tuple(records))]
 
 
-def longest(attempts: Sequence[Attempt]) -> int:
-    """The attempt in which ranks ran longest, the last of several: all of them communicated."""
-    return max(range(len(attempts)), key=lambda number: (attempts[number].rank_ns, number), default=0)
+def furthest(attempts: Sequence[Attempt]) -> int:
+    """The attempt in which ranks made most calls, the longest of several."""
+    rows = range(len(attempts))
+    return max(rows, key=lambda number: (attempts[number].calls, attempts[number].rank_ns, number), default=0)
 
 
 def described(attempts: Sequence[Attempt], chosen: int) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from scalana.graphs.readers.processes.askers import let_askers_take_part
-from scalana.graphs.readers.processes.attempts import attempts_of, described, longest
+from scalana.graphs.readers.processes.attempts import attempts_of, described, furthest
 from scalana.graphs.readers.processes.launches import (
     communicates,
     launch_to_analyse,
@@ -102,7 +102,7 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     left = [record for launch in launches if launch is not launches[number] for record in launch.records]
     for launch in chosen:
         attempts = attempts_of(launch.records)
-        best = longest(attempts)
+        best = furthest(attempts)
         if len(attempts) > 1:
             warnings += described(attempts, best)
             left += [record for attempt in attempts if attempt is not attempts[best] for record in attempt.records]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -10,8 +11,12 @@ import pytest
 from scalana.detectors.delays.blame import blame
 from scalana.detectors.delays.choices import find_choices
 from scalana.detectors.delays.contexts import ALONE, same_work
+from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks.late_ranks import Waiting, detect
+from scalana.detectors.rollup.alone import join_alternatives
+from scalana.detectors.rollup.candidates import Candidate
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.report.findings.claims import claim
@@ -130,3 +135,21 @@ def test_what_all_ranks_do_one_after_the_other_is_no_choice() -> None:
     work = {rank: {COMMON: 10.0, PLAIN: 20.0, BLOCKED: 20.0} for rank in range(4)}
     _, _, choice = analyse({**work, 1: {COMMON: 10.0, PLAIN: 40.0, BLOCKED: 20.0}}, ONE_AFTER_THE_OTHER)
     assert set(choice.values()) == {ALONE}
+
+
+def test_one_alternative_in_several_contexts_is_one_cause() -> None:
+    """A plain product, called from two places, where others run a blocked one; and a function of its own."""
+    psg = PSG()
+    works = []
+    for number, name in enumerate(("plain", "plain", "other")):
+        caller = psg.add(VertexKind.FUNCTION, Place("/job/a.py", 10 * number + 50, 10 * number + 59, 0, "caller"), 0)
+        line = 5 if name == "plain" else 15
+        function = psg.add(VertexKind.FUNCTION, Place("/job/a.py", line, line + 8, 0, name), caller)
+        works.append(psg.add(VertexKind.COMP, Place("/job/a.py", line + 1, line + 1, 4, "x"), function))
+    table: Any = SimpleNamespace(choice=np.array([0, 0, ALONE]), target=np.arange(3))
+    found = [
+        Candidate(CodeLocation(TargetKind.OWN, vertex, -1), np.array([row]), 3.0 - row, [1])
+        for row, vertex in enumerate(works)
+    ]
+    joined = join_alternatives(found, table, psg)
+    assert [(one.lost_s, one.entries.tolist()) for one in joined] == [(5.0, [0, 1]), (1.0, [2])]

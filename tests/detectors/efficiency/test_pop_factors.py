@@ -14,6 +14,7 @@ from scalana.detectors.efficiency.ideal_network import ideal_network, ideal_netw
 from scalana.detectors.efficiency.pop_factors import FACTORS
 from scalana.detectors.efficiency.run_efficiency import run_efficiency
 from scalana.detectors.whatif.replay import prepare
+from scalana.detectors.when.region_times import RegionTime
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps
 from scalana.graphs.timeline import OwnWork
@@ -163,7 +164,7 @@ def test_random_runs(work, ways, seed):
 
     edges = np.sort(random.uniform(0, ends.max(), 4))
     parts = Periods.of(np.repeat(edges[:-1, None], 3, axis=1), np.repeat(edges[1:, None], 3, axis=1))
-    each, together = (courses.totals(Windows(parts, each_row=each)) for each in (True, False))
+    each, together = courses.totals(Windows(parts, each_row=True), Windows(parts))
     for name in ("outside_s", "cpu_s", "core_wait_s"):
         assert getattr(each, name).sum() == pytest.approx(getattr(together, name)[0])
     for one in filter(None, each.efficiencies()):
@@ -187,6 +188,43 @@ def test_steps_have_their_own():
     assert run_efficiency(courses_of(timeline), timeline, late).whole.parallel == pytest.approx(1.0)
 
 
+def test_regions_have_their_own_of_the_ranks_that_enter_them():
+    """Three ranks work 10, 20 and 20 ms in a region that the last never enters, and meet after it."""
+    program = [[("work", "w", ms), ("coll", "allreduce", [0, 1, 2], -1), ("work", "v", 5)] for ms in (10, 20, 20)]
+    timeline, _ = simulate(program)
+    inside = Periods.joined(np.array([0, 1]), np.zeros(2), np.array([0.01, 0.02]), 3)
+    around = Periods.joined(np.arange(3), np.zeros(3), np.full(3, 0.02), 3)
+    regions = [
+        RegionTime(path, 1, periods.rank_s(), np.zeros(3), periods)
+        for path, periods in ((("step",), around), (("step", "inner"), inside))
+    ]
+    nowhere = replace(regions[0], path=("later",), periods=Periods.joined(np.zeros(0, int), *np.zeros((2, 0)), 3))
+    found = run_efficiency(courses_of(timeline), timeline, None, regions, [nowhere])
+    outer, inner = (one for _, one in found.regions)
+    assert [path for path, _ in found.regions] == [("step",), ("step", "inner")]
+    assert (outer.load_balance, outer.parallel) == pytest.approx((50 / 60, 50 / 60))
+    assert inner.load_balance == pytest.approx(15 / 20)
+    assert found.phases == ()
+
+
+def test_set_up_and_end_are_not_of_the_run():
+    """``MPI_Init`` takes 100 ms after 50 ms of start; the end begins when the work is done."""
+    program = [
+        [
+            ("work", "start", 50),
+            ("coll", "init", [0, 1], -1, 100),
+            ("work", "w", 10 * (1 + rank)),
+            ("coll", "finalize", [0, 1], -1, 70),
+        ]
+        for rank in range(2)
+    ]
+    timeline, _ = simulate(program)
+    found = run_efficiency(courses_of(timeline), timeline, None)
+    assert found.elapsed_s == pytest.approx(0.02)
+    assert found.outside_s == pytest.approx(0.03)
+    assert found.run.parallel == pytest.approx(15 / 20)
+
+
 def test_work_counts_when_it_was_seen():
     """A burst of 100 ms computes first and sleeps then."""
     timeline, _ = simulate([[("work", "compute", 50), ("work", "sleep", 50)]])
@@ -194,5 +232,5 @@ def test_work_counts_when_it_was_seen():
     own.cpu_s = np.where(own.activity == 0, own.seconds, 0.0)
     own.seen_row, own.seen_s = np.array([0, 1]), np.array([[0.0, 0.05], [0.05, 0.1]])
     halves = Periods.of(np.array([[0.0], [0.05]]), np.array([[0.05], [0.1]]))
-    found = courses_of(timeline).totals(Windows(halves, each_row=True)).efficiencies()
+    found = courses_of(timeline).totals(Windows(halves, each_row=True))[0].efficiencies()
     assert [one.stall for one in found] == pytest.approx([1.0, 0.0])

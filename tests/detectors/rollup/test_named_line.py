@@ -100,11 +100,57 @@ def test_a_function_that_is_slower_wherever_it_is_called_is_the_cause_itself(loo
     assert (line, function, ranks, shown) == (32 if loop else 31, "pause", [2], None)
 
 
-def test_a_loop_that_is_run_once_is_long_by_itself() -> None:
-    program = shared(loop=True, repeated=False)
-    assert program.found(more_repairs) == [(32, "pause", [2], None)]
-    # Straight, in turn, is a wrapper, and so is what calls nothing but that.
+def test_a_helper_that_does_more_in_one_call_is_named_by_that_call() -> None:
+    # What calls nothing but the helper is a wrapper.
+    assert shared(loop=True, repeated=False).found(more_repairs) == [(120, "main", [2], leaf("pause", 32, 2))]
     assert shared(repeated=False).found(more_repairs) == [(120, "main", [2], leaf("pause", 31, 2))]
+
+
+def test_a_little_more_on_other_ranks_does_not_make_a_helper_slow_everywhere() -> None:
+    """Ranks that share cores are late now and then in whatever they compute: rank 1 in what rank 2 does as usual."""
+
+    def also_late(step: int, rank: int) -> dict[str, float]:
+        return {**more_repairs(step, rank), "drain": 80.0 if rank == 1 and step % 3 == 0 else 10.0}
+
+    (first, *_) = shared(loop=True).found(also_late)
+    assert first == (22, "repair", [2], leaf("pause", 32, 2))
+
+
+def test_a_helper_that_all_run_is_named_by_its_call_though_all_are_late_now_and_then() -> None:
+    def in_turn(step: int, rank: int) -> dict[str, float]:
+        odd, other = step % 2, step // 2 % 4
+        more = 60.0 if rank == 2 and not odd else 8.0 if odd and other == rank else 0.0
+        return {"drain": 10.0, "repair": 10.0 + more}
+
+    assert shared(loop=True, repeated=False).found(in_turn)[0] == (120, "main", [2], leaf("pause", 32, 2))
+
+
+def behind(more: str = "") -> Program:
+    """``main`` calls ``common`` at lines 110 and 120; that calls ``inner``, at one line, which has a loop; and, in one
+    of the two, also a branch."""
+    program = Program()
+    for name, site in (("usual", 110), ("repair", 120)):
+        common = program.function("common", 10, program.loop, site)
+        inner = program.function("inner", 30, common, 12)
+        program.work(name, program.add(VertexKind.LOOP, 31, inner, last=32), 32)
+        if more and name == "repair":
+            program.work(more, program.add(VertexKind.BRANCH, 35, inner, last=36), 36)
+    return program
+
+
+def test_more_behind_one_call_of_a_shared_function_is_named_by_that_call() -> None:
+    def cost(step: int, rank: int) -> dict[str, float]:
+        return {"usual": 10.0, "repair": 40.0 if rank == 2 else 5.0}
+
+    assert behind().found(cost) == [(120, "main", [2], leaf("inner", 32, 1))]
+
+
+def test_what_is_done_behind_one_call_alone_says_more_than_that_call() -> None:
+    def cost(step: int, rank: int) -> dict[str, float]:
+        return {"usual": 10.0, "repair": 5.0, **({"otherwise": 40.0} if rank == 2 else {})}
+
+    ((line, function, ranks, _),) = behind("otherwise").found(cost)
+    assert (line, function, ranks) == (36, "inner", [2])
 
 
 def test_a_function_with_a_loop_that_nobody_else_runs_is_the_cause_itself() -> None:

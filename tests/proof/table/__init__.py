@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from ..rows import Row
-from . import accuracy, devices, installing, models, overhead, peers, pipelines, plans, remote, rl, scaling, size, steps
+from . import (
+    accuracy,
+    arena,
+    devices,
+    installing,
+    live,
+    models,
+    overhead,
+    peers,
+    pipelines,
+    plans,
+    remote,
+    rl,
+    scaling,
+    size,
+    steps,
+)
 from .topic import Topic
 
 TOPICS: tuple[Topic, ...] = (
     accuracy.TOPIC,
+    arena.TOPIC,
     scaling.TOPIC,
     pipelines.TOPIC,
     plans.TOPIC,
@@ -19,6 +36,7 @@ TOPICS: tuple[Topic, ...] = (
     overhead.TOPIC,
     overhead.MPI,
     size.TOPIC,
+    live.TOPIC,
     installing.TOPIC,
     peers.TOPIC,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..readers import column
+from ..readers import column, number
 from ..rows import Command, Need, Reader
 from .topic import Topic, claimed, measured
 
@@ -18,6 +18,13 @@ COST = Command(
     ("python tests/benchmarks/peers.py --peers $PEERS/bin/python --out $WORK --cost 3 --sample balanced_transformer",),
     quiet=True,
     needs=(PEERS,),
+)
+DLB = Need("DLB", "the folder with libdlb_mpi.so of DLB 3.6, built for the Open MPI of `make mpi`")
+FACTORS = Command(("python tests/benchmarks/efficiencies.py $MPI/mpicc --seconds 0.5 --rounds 5",), quiet=True)
+FACTORS_OF_TALP = Command(
+    ("python tests/benchmarks/efficiencies.py $MPI/mpicc --seconds 0.5 --rounds 5 --talp $DLB/libdlb_mpi.so",),
+    quiet=True,
+    needs=(DLB,),
 )
 TABLE = "| of the samples"
 PROGRAMS = "the programs are not part of this repository; recorded and read by hand"
@@ -83,6 +90,28 @@ TOPIC = Topic(
             DOCUMENT,
             COST,
             ("peers-cost", "loop of 4 ranks on 2 cores, seconds with scalana to without", "<= 1.07", "x", ratio),
+        ),
+        *measured(
+            DOCUMENT,
+            FACTORS,
+            (
+                "efficiency-own",
+                "POP factors of six MPI programs, off from the programs' own clocks in the median of 5 runs, at most",
+                "<= 1.0",
+                "points",
+                number(r"most that scalana is off: .* program ([\d.]+) points"),
+            ),
+        ),
+        *measured(
+            DOCUMENT,
+            FACTORS_OF_TALP,
+            (
+                "efficiency-talp",
+                "of six MPI programs, POP factors agree with TALP's to one point",
+                ">= 6",
+                "of 6",
+                number(r"agree to one point: (\d+) of 6"),
+            ),
         ),
         *claimed(
             REAL_CODE,

@@ -1,0 +1,33 @@
+"""Runs that are looked at while they go on."""
+
+from __future__ import annotations
+
+from ..readers import number
+from ..rows import Command
+from .topic import Topic, measured
+
+DOCUMENT = "docs/live.md"
+
+LOOKS = Command(("python -m tests.benchmarks.live_update 250 2000",))
+
+TOPIC = Topic(
+    "Live",
+    measured(
+        DOCUMENT,
+        LOOKS,
+        (
+            "live-update",
+            "a look of `scalana watch` at 64 ranks, without finding causes, after 250 steps: CPU time",
+            "<= 0.5",
+            "s",
+            number(r"250 steps: .*update ([\d.]+) s"),
+        ),
+        (
+            "live-update-later",
+            "the same after 2,000 steps",
+            "<= 0.5",
+            "s",
+            number(r"2000 steps: .*update ([\d.]+) s"),
+        ),
+    ),
+)
