@@ -59,8 +59,8 @@ def _kind(place: PlaceProfile, facts: Facts) -> str:
 
 
 def _source(place: PlaceProfile, facts: Facts) -> str:
-    """The line of a place, that at which most of its time is spent, which may be in a function that it calls, and a call
-    of the function that it is in: its name may say what it does."""
+    """The line of a place, that at which most of its time is spent, which may be in a function that it calls, and the
+    name of its own function as a call: it may say what it does."""
     psg, table = facts.psg, facts.timeline.activities
     here = psg[place.location.vertex].place
     first, last = place.location.lines(here)

@@ -41,10 +41,15 @@ def test_what_all_ranks_spend_is_named_and_half_of_it_predicted(tmp_path: Path, 
         _, half_s = recorded(tmp_path / f"half-{attempt}", ranks, cause, 0.5)
         first = report.findings[0]
         limit = first.evidence.step_limit
-        right = (first.kind, first.line, first.ranks) == (KINDS[cause], line, list(range(ranks))) and limit is not None
-        if right and limit.step_s == pytest.approx(step_s, rel=0.1) and limit.half_step_s == pytest.approx(half_s, 0.2):
+        if (
+            limit is not None
+            and limit.step_s == pytest.approx(step_s, rel=0.1)
+            and limit.half_step_s == pytest.approx(half_s, 0.2)
+        ):
             break
-    assert (first.kind, first.line, first.ranks) == (KINDS[cause], line, list(range(ranks)))
+    assert (first.kind, first.ranks) == (KINDS[cause], list(range(ranks)))
+    leaf = first.evidence.leaf  # without communication in a loop, its calls are named
+    assert line in (first.line, leaf.line if leaf is not None else -1)
     assert limit is not None and limit.step_s == pytest.approx(step_s, rel=0.1)
     assert limit.half_step_s == pytest.approx(half_s, rel=0.2)
     text = " ".join(report.to_text().split())
