@@ -30,7 +30,7 @@ Left = dict[tuple[int, int], dict[int, float]]
 
 def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
     """Return one finding for each rank that others were still waiting for when their records stopped."""
-    waiting = [call for call in run.open_calls if call.seconds >= HANG_S and not _all_came(call, timeline)]
+    waiting = [call for call in run.open_calls if call.seconds >= HANG_S and not _all_came(call, timeline, run)]
     by_rank = {call.rank: call for call in waiting}
     left = _left(timeline, waiting) if waiting else {}
     awaited: dict[int, list[OpenCall]] = defaultdict(list)
@@ -51,9 +51,11 @@ def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
     return _without_circles(sorted((f for f in findings if f is not None), key=lambda finding: -finding.lost_s))
 
 
-def _all_came(call: OpenCall, timeline: Timeline) -> bool:
+def _all_came(call: OpenCall, timeline: Timeline, run: RunInfo) -> bool:
     """Whether all came in the end to what an open call is of: the record of one rank stopped before, as that of a rank
-    may that has come to the end of MPI long before the others."""
+    may that has come to the end of MPI long before the others. Not known where one of them has no record."""
+    if call.communicator >= 0 and set(run.communicators[call.communicator].ranks) & set(run.missing_ranks):
+        return False
     calls, instances = timeline.calls, timeline.instances
     same = np.abs(calls.enter_s - call.since_s) <= SAME_TIME_S
     same &= (timeline.locations.rank[calls.location] == call.rank) & (calls.operation == call.operation)
@@ -107,8 +109,9 @@ def _absent(call: OpenCall, waiting: list[OpenCall], left: Left, run: RunInfo) -
     there = {c.rank for c in waiting if (c.communicator, c.seq, c.operation) == key}
     failed = left.get((call.communicator, call.operation), {})
     there |= {rank for rank, exit_s in failed.items() if exit_s > call.since_s}
-    unknown = set(run.missing_ranks)  # they may have come
-    return [rank for rank in run.communicators[call.communicator].ranks if rank not in there | unknown]
+    absent = [rank for rank in run.communicators[call.communicator].ranks if rank not in there]
+    # Of several without a record any may have come; of one alone it is plain that it has not.
+    return absent if len(absent) == 1 else [rank for rank in absent if rank not in run.missing_ranks]
 
 
 def _partner(call: OpenCall) -> int:

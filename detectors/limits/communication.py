@@ -10,7 +10,7 @@ from scalana.detectors.evidence import Transfers
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import ADVICE
 from scalana.detectors.limits.causal_profile import CausalProfile, PlaceProfile
-from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_even, is_worth, step_limit
+from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_worth, step_limit
 from scalana.detectors.reconcile import Extent
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.runtime.operations import BY_CODE
@@ -20,9 +20,9 @@ KIND = "communication-bound"
 
 def communication(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """At most one cause: the transfers of a step, at the call that takes most of them; none where an ideal network
-    saves too little."""
+    saves too little, or where not all ranks have a record: what seems a transfer may be waiting."""
     calls = [place for place in profile.places if place.is_transfer]
-    if facts.timeline.ranks < 2 or not calls:
+    if facts.timeline.ranks < 2 or facts.run.missing_ranks or not calls:
         return []
     part = _of_the_network(calls, facts)
     saved_s = part * (profile.step_s - profile.ideal_network_s)
@@ -39,8 +39,8 @@ def communication(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     )
     lost_s = transfer_s * profile.steps * facts.timeline.ranks
     whole = replace(finding, evidence=evidence, saving_s=saved_s * profile.steps, lost_s=lost_s, advice=ADVICE[KIND])
-    vertices = np.unique(facts.timeline.calls.vertex[_here(most, facts)])
-    return [SharedCause(whole, Extent(tuple(finding.ranks), np.zeros(0, np.int64), vertices), is_even(most))]
+    nothing = np.zeros(0, np.int64)  # who is late for these calls is another question
+    return [SharedCause(whole, Extent(tuple(finding.ranks), nothing, nothing), False)]
 
 
 def _of_the_network(places: list[PlaceProfile], facts: Facts) -> float:

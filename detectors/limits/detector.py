@@ -39,15 +39,18 @@ class Limits:
     needs: frozenset[Need] = frozenset()
 
     def detect(self, facts: Facts) -> Outcome:
-        """Of the steady state; none in single steps of a run, which are looked at for what is different in them."""
+        """Of the steady state; none in single steps of a run, which are looked at for what is different in them. Where
+        pipelines and loops have accounts of their own, these say what is waited for, but for data."""
         if facts.is_part or facts.has(Need.DEVICE):  # a device may have work while its host waits
             return Outcome()
         profile = causal_profile(facts)
         if profile is None:
             return Outcome()
+        accounted = facts.has(Need.ACTIONS) or facts.has(Need.PHASES)
+        recognisers = (input_bound.input_bound,) if accounted else RECOGNISERS
         verdicts: list[Verdict] = []
         known: list[Extent] = []
-        for cause in (cause for recognise in RECOGNISERS for cause in recognise(profile, facts)):
+        for cause in (cause for recognise in recognisers for cause in recognise(profile, facts)):
             if covered(cause.extent, known, facts.timeline) < MAJORITY:
                 verdicts.append(Verdict(cause.finding, cause.extent if cause.is_even else _NOTHING))
             known.append(cause.extent)

@@ -13,6 +13,7 @@ from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place,
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.leaf import leaf_below
 from scalana.detectors.source_calls import source_call, source_line
+from scalana.detectors.thresholds.differences import ORDINARY
 from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.samples.collected import collector_vertex
@@ -36,9 +37,17 @@ def source_costs(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
         if place.is_transfer or not is_shared(place) or not is_worth(place.without_s, profile):
             continue
         kind = _kind(place, facts)
-        if kind:
+        if kind and not _in_turn(place, profile, facts):
             found.append(_cause(kind, place, profile, facts))
     return found
+
+
+def _in_turn(place: PlaceProfile, profile: CausalProfile, facts: Facts) -> bool:
+    """Whether ranks collect garbage in turn, or some more than others, so that they wait for each other: that is
+    another finding."""
+    saved_s = profile.step_s - place.without_s
+    collects = place.location.vertex == collector_vertex(facts.psg)
+    return collects and (saved_s > (1.0 + ORDINARY) * float(place.seconds.max()) or not is_even(place))
 
 
 def _cause(kind: str, place: PlaceProfile, profile: CausalProfile, facts: Facts) -> SharedCause:

@@ -86,6 +86,7 @@ Why: A choice: cores that share caches, or that others use as well for a while, 
 - `shared_cause`: part by which a rank may spend more at a place than the middle one, where all share it
 - `significance`: part of what its stretches ordinarily take by which a rank must be late for a while (next to a single
   other one, half as long again as that one takes): a core that others use as well may be slow for a while, too
+- `source_costs`: part by which a step without garbage collection may save more than the rank that collects longest
 - `task_farms`: part by which a rank's pieces may take longer than is usual
 """
 ONE_FACTOR = 0.25

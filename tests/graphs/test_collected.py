@@ -73,9 +73,11 @@ def test_one_rank_that_collects_more_saves_what_it_is_late(tmp_path: Path) -> No
     assert finding.saving_s == pytest.approx(STEPS / 2 * COLLECTION_MS / 1000, rel=0.1)
 
 
-def test_ranks_that_collect_together_are_no_finding(tmp_path: Path) -> None:
+def test_ranks_that_collect_together_make_nobody_wait(tmp_path: Path) -> None:
+    """What all of them spend in each step is a cause that they share."""
     write(tmp_path, lambda step, rank: step % RANKS == 0)
-    assert api.analyze(tmp_path).findings == []
+    (finding,) = api.analyze(tmp_path).findings
+    assert finding.kind == "collection-bound" and finding.ranks == list(range(RANKS))
 
 
 def test_a_line_that_collects_keeps_its_time(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def recorded(folder: Path, ranks: int, cause: str, part: float) -> tuple[scalana
 
 
 @pytest.mark.measured
-@pytest.mark.parametrize(("cause", "ranks"), [*((cause, 2) for cause in KINDS), ("program", 1), ("serialise", 1)])
+@pytest.mark.parametrize(("cause", "ranks"), [("write", 2), ("collect", 2), ("communicate", 2), ("program", 1)])
 def test_what_all_ranks_spend_is_named_and_half_of_it_predicted(tmp_path: Path, cause: str, ranks: int) -> None:
     line = 1 + next(at for at, text in enumerate(PROGRAM.read_text().splitlines()) if text.endswith(f"# <- {cause}"))
     for attempt in attempts(3):

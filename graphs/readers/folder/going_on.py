@@ -20,12 +20,16 @@ def records_going_on(info: Mapping[str, Any], records: Iterable[ProcessRecord]) 
     """The records of processes that still run; none if the job has ended, whatever it left behind."""
     if info.get("exit_code") is not None:
         return []
-    return [record for record in records if not record.ended and _runs(record)]
+    started = "command" in info
+    return [record for record in records if not record.ended and _runs(record, started)]
 
 
-def _runs(record: ProcessRecord) -> bool:
-    """Whether the process of a record still runs, as far as can be seen from here."""
+def _runs(record: ProcessRecord, started: bool) -> bool:
+    """Whether the process of a record still runs, as far as can be seen from here; of another host's only where a start
+    of the job is known, which says so when it ends."""
     if record.meta.get("host") != socket.gethostname():
+        if not started:
+            return False
         try:
             return time.time() - os.stat(record.file).st_mtime < _FRESH_S
         except OSError:

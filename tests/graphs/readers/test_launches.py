@@ -17,6 +17,14 @@ from tests.graphs.runs import Rank, build, by_name
 SECOND = 10**9
 
 
+class Events(list[int]):
+    """Numbers of calls, in order."""
+
+    @property
+    def id(self) -> Events:
+        return self
+
+
 @dataclass
 class Process:
     """What is asked of a record here. Times in seconds."""
@@ -48,8 +56,8 @@ class Process:
         return int(self.end * SECOND)
 
     @property
-    def events(self) -> list[int]:
-        return [1] if self.speaks else []
+    def events(self) -> Events:
+        return Events([1] if self.speaks else [])
 
     open: Any = ()
     first_ns: int = 0
