@@ -50,7 +50,6 @@ from scalana.detectors.thresholds.shares import (
     NEXT_TO_NOTHING,
     NOTABLE,
     SHARE_OF_ITS_OWN,
-    SLIGHT,
     SUBSTANTIAL,
 )
 from scalana.graphs.arrays.hashing import number_columns
@@ -376,7 +375,7 @@ class _Helpers:
         use it as well."""
         more_s = sum(self.excess[number].seconds for number in here)
         each_s = more_s / len({self.excess[number].rank for number in here})
-        return sum(function.usual.values()) > SLIGHT * each_s * self.timeline.ranks
+        return sum(function.usual.values()) > NEXT_TO_NOTHING * each_s * self.timeline.ranks
 
     def _is_usual(self, vertex: int, here: list[int], function: _Function) -> bool:
         """Whether excess in a function lies in those parts of it that take the time where its calls have none."""

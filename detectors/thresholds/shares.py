@@ -71,7 +71,8 @@ Why: A choice: samples at the border of a place may fall to its neighbour.
 - `contexts`: part of what ranks do of a work in some contexts, up to which they do next to nothing of it in another one
 - `description`: part of what others do up to which the ranks of a finding do not do it
 - `findings`: part of the loop's process time below which a cause has next to no waiting
-- `named_line`: part of the seconds of the rank that runs a function most up to which another one does not run it
+- `named_line`: part of the seconds of the rank that runs a function most, or of its excess in one call, up to which
+  others do not run it
 - `peers`: part of the time of those at a place, up to which another process does not do it
 - `steps`: part of the time of those that a finding names, up to which other ranks do next to nothing at its place
 """
@@ -122,8 +123,6 @@ Why: A choice: what is smaller cannot be the reason for most of a whole.
 
 - `late_ranks`: part of the run that a place takes a rank, from which it counts that only this rank goes there
 - `loss`: part of what a line costs on one call path, from which it loses there
-- `named_line`: part of an excess in one call of a function that its calls elsewhere take each rank, from which others
-  use it as well
 - `reconcile`: part of a wait from which it counts as one that a finding is about
 - `roots`: a rank that waited for a smaller part of the time than this was busy
 - `rounds`: part of the time of a rank at a place, up to which a stretch does not show when it is there
