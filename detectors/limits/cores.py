@@ -20,9 +20,9 @@ KIND = "core-bound"
 
 
 def cores(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
-    """At most one cause: too few cores for what the job's own processes and threads compute. Cores that other programs
-    take are none: a warning says so."""
-    if not is_worth(profile.all_cores_s, profile):
+    """At most one cause: too few cores for what the threads and children of ranks compute. Where ranks alone outnumber
+    their cores, or other programs take these, a warning says so."""
+    if facts.run.cores.sharing() or not is_worth(profile.all_cores_s, profile):
         return []
     busiest = _busiest(facts)
     waiting = [place for place in profile.places if place.core_wait_s > 0.0]

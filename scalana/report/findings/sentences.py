@@ -132,13 +132,14 @@ def more_workers(finding: Finding) -> str:
 
 def moved(finding: Finding) -> str:
     """How much the calls of a finding move, and how fast."""
-    known = finding.evidence.transfers
+    known, limit = finding.evidence.transfers, finding.evidence.step_limit
     if known is None or known.step_bytes <= 0.0:
         return ""
+    when = "a step" if limit is not None and limit.step_s is not None else "in all"
     calls = "1 call" if round(known.step_calls) <= 1 else f"{known.step_calls:.0f} calls"
     best = f", at best {names.rate(known.best_bytes_per_s)}" if known.best_bytes_per_s > known.bytes_per_s else ""
     return (
-        f"{known.transfer_operation} moves {names.data(known.step_bytes)} a step in {calls}, "
+        f"{known.transfer_operation} moves {names.data(known.step_bytes)} {when} in {calls}, "
         f"at {names.rate(known.bytes_per_s)} on average{best}."
     )
 
