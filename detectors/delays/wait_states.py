@@ -38,6 +38,11 @@ class WaitStates:
         """Seconds of waiting in every call and in those, not written, that it stands for ``[calls]``."""
         return self.wait_s if timeline.unwritten is None else self.wait_s * timeline.unwritten.stands_for
 
+    def transfer_s(self, timeline: Timeline) -> FloatArray:
+        """Seconds of every call of the timeline alone that are no waiting ``[calls]``."""
+        calls = timeline.calls
+        return np.asarray(np.maximum(calls.exit_s - calls.enter_s - self.wait_s, 0.0))
+
     @property
     def total_s(self) -> float:
         """Rank-seconds of waiting in the calls of the timeline alone."""

@@ -24,6 +24,7 @@ from scalana.detectors.whatif.replay import Change
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 
+_NONE = np.zeros(0, np.int64)
 HALF, NOTHING = 0.5, 1.0
 """What is taken out of a place."""
 
@@ -47,7 +48,9 @@ class PlaceProfile:
     without_s: float
     """What a step takes if all ranks take no time here."""
     activities: IntArray
-    """Rows of own work that it is made of, empty for calls ``[activities]``."""
+    """Rows of the timeline's activities that it is made of, empty for calls ``[activities of the place]``."""
+    vertices: IntArray
+    """Vertices of the calls that it is made of, in several contexts, empty for own work ``[vertices of the place]``."""
 
     @property
     def mean_s(self) -> float:
@@ -117,8 +120,13 @@ def causal_profile(facts: Facts) -> CausalProfile | None:
 
 def _that_matter(places: list[PlaceProfile], step_s: float) -> list[PlaceProfile]:
     """The places on the path that take more than a slight part of a step, and those beside it that take much."""
-    on_path = [place for place in places if float(place.path_s.sum()) >= WORTH_IF_ONCE * step_s]
-    beside = [place for place in places if place not in on_path and place.mean_s >= MINOR * step_s]
+    on_path: list[PlaceProfile] = []
+    beside: list[PlaceProfile] = []
+    for place in places:
+        if float(place.path_s.sum()) >= WORTH_IF_ONCE * step_s:
+            on_path.append(place)
+        elif place.mean_s >= MINOR * step_s:
+            beside.append(place)
     on_path.sort(key=lambda place: -float(place.path_s.sum()))
     beside.sort(key=lambda place: -place.mean_s)
     return [*on_path, *beside][:MOST_FINDINGS]
@@ -136,8 +144,7 @@ class _Shares:
         inside_s = own.seconds * self._row_part
         of_burst = path.burst_s / np.maximum(np.bincount(own.burst, inside_s, self._bursts), 1e-300)
         self._row_path_s = inside_s * np.minimum(of_burst, 1.0)[own.burst]
-        calls = timeline.calls
-        self._transfer_s = np.maximum(calls.exit_s - calls.enter_s - facts.waits.wait_s, 0.0) * stretch.call_part
+        self._transfer_s = facts.waits.transfer_s(timeline) * stretch.call_part
 
     def places(self) -> list[PlaceProfile]:
         """Every place at which ranks spend time."""
@@ -147,7 +154,7 @@ class _Shares:
         """A part of what ranks spend at a place, taken out of the run."""
         timeline = self._facts.timeline
         if place.is_transfer:
-            here = np.isin(timeline.calls.vertex, _alike(place.location.vertex, self._facts))
+            here = np.isin(timeline.calls.vertex, place.vertices)
             return self._shorter(np.where(here, part * self._transfer_s, 0.0))
         rows = np.isin(timeline.own.activity, place.activities)
         return self._without(rows, part * timeline.own.seconds)
@@ -204,7 +211,7 @@ class _Shares:
         cpu_s, core_wait_s = (by_place(column * part).mean(axis=1) for column in (own.cpu_s, own.core_wait_s))
         return [
             PlaceProfile(
-                max((named[n] for n in numbers), key=lambda place: of_activity[seen[numbers[0]]]),
+                named[numbers[0]],
                 seconds[group],
                 float(cpu_s[group]),
                 float(core_wait_s[group]),
@@ -212,6 +219,7 @@ class _Shares:
                 0.0,
                 0.0,
                 seen[numbers],
+                _NONE,
             )
             for group, numbers in enumerate(groups.values())
         ]
@@ -238,9 +246,11 @@ class _Shares:
 
         seconds = by_place(np.where(locations.is_main[calls.location], self._transfer_s, 0.0))
         path_s, cpu_s = by_place(self._path.call_s), by_place(calls.cpu_s * self._stretch.call_part).mean(axis=1)
-        none = np.zeros(0, np.int64)
+        group_of = number[vertices]
         return [
-            PlaceProfile(place, seconds[row], float(cpu_s[row]), 0.0, path_s[row], 0.0, 0.0, none)
+            PlaceProfile(
+                place, seconds[row], float(cpu_s[row]), 0.0, path_s[row], 0.0, 0.0, _NONE, vertices[group_of == row]
+            )
             for row, place in enumerate(chosen)
         ]
 
@@ -251,11 +261,3 @@ def _key(place: CodeLocation, facts: Facts) -> tuple[object, ...]:
         return (place.kind, place.vertex)
     vertex = facts.psg[place.vertex]
     return (place.kind, vertex.place.file, *place.lines(vertex.place), vertex.operation)
-
-
-def _alike(vertex: int, facts: Facts) -> IntArray:
-    """The vertices of calls at the same lines as one ``[vertices]``."""
-    key = _key(CodeLocation(TargetKind.TRANSFER, vertex, -1), facts)
-    vertices = np.unique(facts.timeline.calls.vertex)
-    same = [v for v in vertices.tolist() if _key(CodeLocation(TargetKind.TRANSFER, v, -1), facts) == key]
-    return np.array(same, np.int64)

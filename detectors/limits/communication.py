@@ -12,7 +12,7 @@ from scalana.detectors.limits.advice import ADVICE
 from scalana.detectors.limits.causal_profile import CausalProfile, PlaceProfile
 from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_worth, step_limit
 from scalana.detectors.reconcile import Extent
-from scalana.graphs.arrays.types import BoolArray, FloatArray
+from scalana.graphs.arrays.types import BoolArray
 from scalana.runtime.operations import BY_CODE
 
 KIND = "communication-bound"
@@ -48,25 +48,22 @@ def _of_the_network(places: list[PlaceProfile], facts: Facts) -> float:
     calls of a place went like its fastest quarter, and none where ranks outnumber their cores."""
     if facts.run.cores.sharing():
         return 0.0
-    transfer_s = _transfer_s(facts)
+    transfer_s = facts.waits.transfer_s(facts.timeline)
     taken = [transfer_s[_here(place, facts)] for place in places]
     fast_s = sum(len(seconds) * float(np.quantile(seconds, 0.25)) for seconds in taken)
     return fast_s / max(sum(float(seconds.sum()) for seconds in taken), 1e-300)
 
 
 def _here(place: PlaceProfile, facts: Facts) -> BoolArray:
-    """The calls at a place, and at the same lines in other contexts ``[calls]``."""
-    psg, calls = facts.psg, facts.timeline.calls
-    here = psg[place.location.vertex]
-    alike = [v.index for v in psg.vertices if v.place == here.place and v.operation == here.operation]
-    return np.isin(calls.vertex, alike)
+    """The calls at a place ``[calls]``."""
+    return np.isin(facts.timeline.calls.vertex, place.vertices)
 
 
 def _transfers(place: PlaceProfile, profile: CausalProfile, facts: Facts) -> Transfers:
     """How much the calls at a place move, and how fast; in a step, by an average rank."""
     calls, ranks = facts.timeline.calls, facts.timeline.ranks
     here = np.flatnonzero(_here(place, facts))
-    seconds = _transfer_s(facts)[here]
+    seconds = facts.waits.transfer_s(facts.timeline)[here]
     moved = calls.nbytes[here].astype(np.float64)
     fast = moved[seconds > 0.0] / seconds[seconds > 0.0]
     count = len(here) / ranks / _steps_recorded(profile, facts)
@@ -83,9 +80,3 @@ def _transfers(place: PlaceProfile, profile: CausalProfile, facts: Facts) -> Tra
 def _steps_recorded(profile: CausalProfile, facts: Facts) -> int:
     """The steps of the run, those of start-up included."""
     return len(facts.steps) if profile.has_steps and facts.steps is not None else 1
-
-
-def _transfer_s(facts: Facts) -> FloatArray:
-    """Seconds of every call without waiting for others ``[calls]``."""
-    calls = facts.timeline.calls
-    return np.asarray(np.maximum(calls.exit_s - calls.enter_s - facts.waits.wait_s, 0.0))

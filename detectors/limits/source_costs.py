@@ -16,6 +16,7 @@ from scalana.detectors.source_calls import source_call, source_line
 from scalana.detectors.thresholds.differences import ORDINARY
 from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.samples.collected import collector_vertex
 
 KIND_OF = {
@@ -32,13 +33,18 @@ how programs stand in for hardware which they lack."""
 
 def source_costs(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """The places at which all ranks spend what a step could do without."""
-    found = []
+    timeline, found = facts.timeline, []
+    of_activity = weighted_count(timeline.own.activity, timeline.own.seconds, len(timeline.activities))
     for place in profile.places:
         if place.is_transfer or not is_shared(place) or not is_worth(place.without_s, profile):
             continue
-        kind = _kind(place, facts)
+        kind = _kind(place, of_activity, facts)
         if kind and not _in_turn(place, profile, facts):
-            found.append(_cause(kind, place, profile, facts))
+            finding = finding_of_place(kind, place, profile, facts)
+            work = zip(place.activities.tolist(), of_activity[place.activities].tolist(), strict=True)
+            evidence = replace(finding.evidence, leaf=leaf_below(place.location, work, timeline, facts.psg))
+            extent = Extent(tuple(finding.ranks), place.activities, np.zeros(0, np.int64))
+            found.append(SharedCause(replace(finding, evidence=evidence, advice=ADVICE[kind]), extent, is_even(place)))
     return found
 
 
@@ -50,38 +56,24 @@ def _in_turn(place: PlaceProfile, profile: CausalProfile, facts: Facts) -> bool:
     return collects and (saved_s > (1.0 + ORDINARY) * float(place.seconds.max()) or not is_even(place))
 
 
-def _cause(kind: str, place: PlaceProfile, profile: CausalProfile, facts: Facts) -> SharedCause:
-    finding = finding_of_place(kind, place, profile, facts)
-    work = list(zip(place.activities.tolist(), _seconds(place, facts), strict=True))
-    evidence = replace(finding.evidence, leaf=leaf_below(place.location, work, facts.timeline, facts.psg))
-    extent = Extent(tuple(finding.ranks), place.activities, np.zeros(0, np.int64))
-    return SharedCause(replace(finding, evidence=evidence, advice=ADVICE[kind]), extent, is_even(place))
-
-
-def _kind(place: PlaceProfile, facts: Facts) -> str:
-    """What a place does, as a kind of finding; "" where that is the work of the program, or not known."""
+def _kind(place: PlaceProfile, of_activity: FloatArray, facts: Facts) -> str:
+    """What a place does, as a kind of finding; "" where that is the work of the program, or not known. ``of_activity``
+    are the seconds of each kind of own work ``[activities]``."""
     if place.location.vertex == collector_vertex(facts.psg):
         return KIND_OF["collecting"]
     rests = place.mean_s - place.cpu_s - place.core_wait_s >= MAJORITY * place.mean_s
-    call = source_call(_source(place, facts), rests)
+    call = source_call(_source(place, of_activity, facts), rests)
     return KIND_OF.get(call.nature, "") if call is not None else ""
 
 
-def _source(place: PlaceProfile, facts: Facts) -> str:
+def _source(place: PlaceProfile, of_activity: FloatArray, facts: Facts) -> str:
     """The line of a place, that at which most of its time is spent, which may be in a function that it calls, and the
     name of its own function as a call: it may say what it does."""
     psg, table = facts.psg, facts.timeline.activities
     here = psg[place.location.vertex].place
     first, last = place.location.lines(here)
-    inner = int(place.activities[int(np.argmax(_seconds(place, facts)))])
+    inner = int(place.activities[int(np.argmax(of_activity[place.activities]))])
     vertex, line = int(table.vertex[inner]), int(table.line[inner])
     within = source_line(psg[vertex].place.file, line) if 0 <= vertex < len(psg) else ""
     name = psg.function_of(place.location.vertex)
     return (source_line(here.file, first) if first == last else "") + within + f"{name}()"
-
-
-def _seconds(place: PlaceProfile, facts: Facts) -> list[float]:
-    """What each activity of a place takes in the whole run ``[activities of the place]``."""
-    timeline = facts.timeline
-    of_activity = weighted_count(timeline.own.activity, timeline.own.seconds, len(timeline.activities))
-    return [float(seconds) for seconds in of_activity[place.activities]]

@@ -6,6 +6,8 @@ import os
 import platform
 from dataclasses import dataclass
 
+from scalana.live.kernel_files import text_of
+
 _CALLS = {
     "x86_64": {
         0: "read", 1: "write", 7: "poll", 17: "read", 18: "write", 19: "read", 20: "write", 23: "select", 35: "sleep",
@@ -70,15 +72,15 @@ def blocked_in(pid: int, tid: int) -> Blocked:
 
 
 def _state(pid: int, tid: int) -> str:
-    text = _text(f"/proc/{pid}/task/{tid}/stat")
+    text = text_of(f"/proc/{pid}/task/{tid}/stat")
     return text.rpartition(")")[2].strip()[:1]
 
 
 def _call(pid: int, tid: int) -> tuple[str, list[int]]:
     """The call of the kernel that a thread is in, and its arguments."""
-    words = _text(f"/proc/{pid}/task/{tid}/syscall").split()
+    words = text_of(f"/proc/{pid}/task/{tid}/syscall").split()
     if not words or not words[0].isdecimal():
-        place = _text(f"/proc/{pid}/task/{tid}/wchan")
+        place = text_of(f"/proc/{pid}/task/{tid}/wchan")
         return next((call for part, call in _PLACES.items() if part in place), ""), []
     known = _CALLS.get(platform.machine(), {})
     return known.get(int(words[0]), ""), [int(word, 16) for word in words[1:7]]
@@ -99,7 +101,7 @@ def _file(pid: int, number: int) -> str:
 def _peer(pid: int, inode: str) -> str:
     """The other end of a socket of TCP."""
     for table in ("tcp", "tcp6"):
-        for line in _text(f"/proc/{pid}/net/{table}").splitlines()[1:]:
+        for line in text_of(f"/proc/{pid}/net/{table}").splitlines()[1:]:
             words = line.split()
             if len(words) > 9 and words[9] == inode:
                 address, _, port = words[2].partition(":")
@@ -121,16 +123,8 @@ def _holder(pid: int, number: int) -> str:
         inode = os.stat(f"/proc/{pid}/fd/{number}").st_ino
     except OSError:
         return ""
-    for line in _text("/proc/locks").splitlines():
+    for line in text_of("/proc/locks").splitlines():
         words = line.split()  # 1: FLOCK ADVISORY WRITE 1234 08:01:131087 0 EOF
         if "->" not in words and len(words) > 5 and words[5].rpartition(":")[2] == str(inode):
             return f", which process {words[4]} holds"
     return ""
-
-
-def _text(file: str) -> str:
-    try:
-        with open(file, encoding="utf-8", errors="replace") as opened:
-            return opened.read()
-    except OSError:
-        return ""

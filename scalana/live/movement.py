@@ -10,6 +10,7 @@ import os
 import socket
 from collections.abc import Iterable
 
+from scalana.live.kernel_files import text_of
 from scalana.live.now import Moment, RankNow
 
 _FUNCTIONS = 6
@@ -47,7 +48,7 @@ def _works(one: RankNow) -> bool:
 
 def _bytes(pid: int) -> float:
     """Bytes that a process has read and written."""
-    words = _text(f"/proc/{pid}/io").split()
+    words = text_of(f"/proc/{pid}/io").split()
     return float(sum(int(value) for key, value in zip(words[::2], words[1::2], strict=False) if key in _IO))
 
 
@@ -60,7 +61,7 @@ def _started_cpu_s(pid: int, recorded: Iterable[int]) -> float:
     while waiting:
         child = waiting.pop()
         if child not in recorded:
-            fields = _text(f"/proc/{child}/stat").rpartition(")")[2].split()
+            fields = text_of(f"/proc/{child}/stat").rpartition(")")[2].split()
             total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") if len(fields) > 14 else 0.0
             waiting += _children(child)
     return total
@@ -71,12 +72,4 @@ def _children(pid: int) -> list[int]:
         tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
-    return [int(child) for task in tasks for child in _text(f"/proc/{pid}/task/{task}/children").split()]
-
-
-def _text(file: str) -> str:
-    try:
-        with open(file, encoding="utf-8", errors="replace") as opened:
-            return opened.read()
-    except OSError:
-        return ""
+    return [int(child) for task in tasks for child in text_of(f"/proc/{pid}/task/{task}/children").split()]
