@@ -440,6 +440,15 @@ def test_a_forked_child_is_off_until_it_starts(tmp_path: Path) -> None:
     record = recorded(
         """
         import multiprocessing
+        from scalana.runtime.record.format import ProcessRecord
+
+        def until_sampled(record):  # on a busy machine the sampler's thread begins late
+            for _ in range(1000):
+                _core.flush()
+                if len(ProcessRecord.read(record).samples):
+                    return
+                time.sleep(0.01)
+
         _core.start(RECORD, 1000, 1 << 24, flush_s=0.01)
         held = _core.begin(1, 0, 0, -1, 0, 0, 1)
         for i in range(20):
@@ -450,7 +459,7 @@ def test_a_forked_child_is_off_until_it_starts(tmp_path: Path) -> None:
                 if i % 2:
                     _core.start(f"{RECORD}.{i}", 1000, 1 << 20)
                     _core.end(_core.begin(2, 0, 77, -1, 0, 0, 1))
-                    time.sleep(0.02)
+                    until_sampled(f"{RECORD}.{i}")
                     _core.stop(0)
                 os._exit(0)
             assert os.waitpid(child, 0)[1] == 0
