@@ -76,6 +76,8 @@ class _Run:
     sampled: bool
     """Whether anybody looked at what ranks did between their calls."""
     pools: Sequence[CallPool]
+    looks_behind: bool
+    """See :class:`Waiting`."""
     part: float = 1.0
     """Of what is worth a finding, that candidates must cost."""
 
@@ -102,6 +104,8 @@ class Waiting:
     pools: Sequence[CallPool] = ()
     starts: Mapping[int, Start] = field(default_factory=dict)
     """Ranks that other ranks start, by rank."""
+    looks_behind: bool = True
+    """Whether it is wanted what hides behind a cause: that takes as long as all else."""
 
 
 def detect(timeline: Timeline, psg: PSG, waiting: Waiting) -> list[Finding]:
@@ -119,7 +123,8 @@ def detect_halves(
     recorded = all_recorded_s(timeline)
     if total <= 0.0 or recorded <= 0.0:
         return [], []
-    run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()), waiting.pools)
+    sampled = bool(timeline.own.samples.any())
+    run = _Run(timeline, psg, table, replay, total, recorded, sampled, waiting.pools, waiting.looks_behind)
     candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
     candidates = among_peers(candidates, [farm.ranks for farm in waiting.farms], table, timeline, psg)
     candidates = with_started_together(candidates, waiting.starts)
@@ -307,7 +312,7 @@ def _hidden(finding: Finding, candidate: Candidate, larger: list[Finding], run: 
     """What hides behind a finding, where mending that brings much less than it costs each waiting rank; None for what
     is at the same line, or one of those that are told before it."""
     psg = run.psg
-    if finding.saving_s >= _hidden_s(candidate, run):
+    if not run.looks_behind or finding.saving_s >= _hidden_s(candidate, run):
         return None
     behind = next_cause(candidate, run.table, run.timeline, psg, run.replay)
     if behind is None:

@@ -7,7 +7,9 @@ calls.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scalana.detectors.thresholds.counts import WRAPPER_LINES
@@ -62,14 +64,31 @@ def depth(vertex: int, psg: PSG) -> int:
     return sum(1 for _ in psg.ancestors(vertex))
 
 
-def is_one_of_several(function: int, psg: PSG, ran: Container[int] | None = None) -> bool:
-    """Whether what calls a function calls others as well, now this and now that: of all that the source shows, or of
-    those that were seen to run."""
-    here = psg[function]
-    beside = (psg[other] for other in psg[here.parent].children if ran is None or other in ran)
-    return any(
-        other.kind is VertexKind.FUNCTION and other.site == here.site and other.place != here.place for other in beside
-    )
+@dataclass(slots=True)
+class Choices:
+    """Calls that lead now to this function and now to that: all that the source shows, or those that were seen to
+    run."""
+
+    psg: PSG
+    ran: Container[int] | None = None
+    """Vertices that were seen to run; None for all that the source shows."""
+    _called: dict[int, dict[Place | None, set[Place]]] = field(default_factory=dict)
+    """Functions by the call that leads to them, below each vertex that was asked about."""
+
+    def include(self, function: int) -> bool:
+        """Whether what calls a function calls others as well."""
+        here = self.psg[function]
+        if here.parent not in self._called:
+            self._called[here.parent] = self._below(here.parent)
+        return any(place != here.place for place in self._called[here.parent].get(here.site, ()))
+
+    def _below(self, parent: int) -> dict[Place | None, set[Place]]:
+        found: dict[Place | None, set[Place]] = defaultdict(set)
+        for child in self.psg[parent].children:
+            vertex = self.psg[child]
+            if vertex.kind is VertexKind.FUNCTION and (self.ran is None or child in self.ran):
+                found[vertex.site].add(vertex.place)
+        return found
 
 
 def _own_code(function: int, psg: PSG) -> Iterable[Vertex]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -88,7 +88,7 @@ def _join_parts(candidates: list[Candidate], table: BlameTable, rank: IntArray, 
     joined: dict[CodeLocation, list[IntArray]] = defaultdict(list)
     for candidate in candidates:
         vertex = at.get(id(candidate), candidate.code_location.vertex)
-        joined[replace(candidate.code_location, vertex=vertex)].append(candidate.entries)
+        joined[candidate.code_location._replace(vertex=vertex)].append(candidate.entries)
     return [_candidate(place, np.concatenate(parts), table, rank) for place, parts in joined.items()]
 
 
