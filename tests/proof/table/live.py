@@ -31,7 +31,7 @@ TOPIC = Topic(
         ),
         (
             "live-causes",
-            "finding the causes again in the last part of it, after 250 steps: CPU time",
+            "finding the causes again in the last part, after 250 steps: CPU time",
             "<= 0.5",
             "s",
             number(r"250 steps: .*causes ([\d.]+) s"),
