@@ -21,6 +21,10 @@ LIMIT_S = 3600.0
 """Of one command."""
 QUIET = 0.5
 """Load for each core up to which a machine counts as quiet."""
+PATIENCE_S = 180.0
+"""For which a quiet machine is waited for: what was measured before stays in the load average for minutes."""
+LOOK_S = 5.0
+"""Between two looks at the load."""
 Say = Callable[[str], None]
 
 
@@ -73,10 +77,20 @@ def obstacle(command: Command, anyway: bool) -> str:
     for need in command.needs:
         if not os.environ.get(need.variable):
             return f"needs {need.what}: set {need.variable} to its folder"
-    load, cores = load_average(), len(os.sched_getaffinity(0))
-    if command.quiet and load > QUIET * cores and not anyway:
-        return f"needs a quiet machine: the load is {load} on {cores} cores (ANYWAY=1 measures all the same)"
+    cores = len(os.sched_getaffinity(0))
+    if command.quiet and not anyway and not gets_quiet(QUIET * cores):
+        return f"needs a quiet machine: the load is {load_average()} on {cores} cores (ANYWAY=1 measures all the same)"
     return ""
+
+
+def gets_quiet(most: float) -> bool:
+    """Whether the load average is, or within :data:`PATIENCE_S` gets, at most so high."""
+    end = time.monotonic() + PATIENCE_S
+    while load_average() > most:
+        if time.monotonic() >= end:
+            return False
+        time.sleep(LOOK_S)
+    return True
 
 
 def gpu_name() -> str:

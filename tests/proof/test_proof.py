@@ -127,6 +127,7 @@ def test_names_and_patterns_choose_rows() -> None:
 
 def test_what_cannot_be_measured_here_is_left_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "load_average", lambda: 99.0)
+    monkeypatch.setattr(running, "PATIENCE_S", 0.0)
     monkeypatch.setattr(running, "gpu_name", lambda: "")
     monkeypatch.delenv("SOME_SOURCES", raising=False)
     rows = [
@@ -139,6 +140,13 @@ def test_what_cannot_be_measured_here_is_left_and_said(monkeypatch: pytest.Monke
     assert list(running.measure_all(rows, Asked(gpu=True), said.append)) == []
     assert "quiet machine" in said[0] and "SOME_SOURCES" in said[1] and "torch.cuda is not available" in said[2]
     assert len(list(running.measure_all(rows[:1], Asked(anyway=True), said.append))) == 1
+
+
+def test_the_load_of_what_was_measured_before_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads = iter([9.0, 2.0, 0.5])
+    monkeypatch.setattr(running, "load_average", lambda: next(loads))
+    monkeypatch.setattr(running, "LOOK_S", 0.0)
+    assert running.gets_quiet(1.0) and next(loads, None) is None
 
 
 def test_other_rows_keep_their_results(tmp_path: Path) -> None:

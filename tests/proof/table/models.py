@@ -14,7 +14,7 @@ COVERAGE = Command(("python tests/benchmarks/model_coverage.py",))
 """Models of transformers are part of it where that package is installed."""
 ROOFLINE = Command(("python tests/benchmarks/roofline.py double strided heads",))
 SOUND = Command(("python tests/benchmarks/roofline.py experts residual",), quiet=True)
-COST = Command(("python tests/benchmarks/module_cost.py",), quiet=True)
+COST = Command(("scalana calibrate", "python tests/benchmarks/module_cost.py"), quiet=True)
 
 CAPTURED = "| model | captured by"
 TIME = "| model | samples"
