@@ -31,6 +31,7 @@ from scalana.detectors.noise.task_farms import TaskFarm
 from scalana.detectors.rollup.alone import join_alternatives, join_done_alone
 from scalana.detectors.rollup.candidates import Candidate, join_entries, shares_of
 from scalana.detectors.rollup.finding_at import finding_at
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.rollup.paths import path_to
 from scalana.detectors.rollup.peers import among_peers
 from scalana.detectors.thresholds.differences import DEAD_BAND
@@ -67,6 +68,8 @@ class _Run:
     """What candidates are judged by."""
 
     blamed: BlamedRun
+    before: Mapping[CodeLocation, float]
+    """What each place costs, of those that are blamed."""
     replay: Replay
     total_s: float
     """All waiting, in rank-seconds."""
@@ -118,8 +121,11 @@ def detect_halves(
     recorded = all_recorded_s(timeline)
     if total <= 0.0 or recorded <= 0.0:
         return [], []
-    run = _Run(blamed, waiting.replay, total, recorded, bool(timeline.own.samples.any()), waiting.pools)
-    candidates = join_done_alone(join_entries(blamed), blamed)
+    candidates = join_entries(blamed)
+    before = {candidate.code_location: candidate.lost_s for candidate in candidates}
+    sampled = bool(timeline.own.samples.any())
+    run = _Run(blamed, before, waiting.replay, total, recorded, sampled, waiting.pools)
+    candidates = join_done_alone(candidates, blamed)
     candidates = among_peers(candidates, [farm.ranks for farm in waiting.farms], blamed)
     candidates = with_started_together(candidates, waiting.starts)
     candidates = join_alternatives(candidates)
@@ -310,7 +316,7 @@ def _hidden(finding: Finding, candidate: Candidate, larger: list[Finding], run: 
     psg = run.blamed.psg
     if finding.saving_s >= _hidden_s(candidate, run):
         return None
-    behind = next_cause(candidate, run.replay)
+    behind = next_cause(candidate, run.before, run.replay)
     if behind is None:
         return None
     place = psg[max(behind.code_location.vertex, 0)].place

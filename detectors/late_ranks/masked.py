@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks.lines import is_made_up_for
 from scalana.detectors.noise.contention import CoreContention
 from scalana.detectors.rollup.candidates import Candidate, join_entries
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.thresholds.factors import COMPARABLE
 from scalana.detectors.thresholds.shares import MAJORITY, SHARE_OF_ITS_OWN
 from scalana.detectors.whatif.changes import excess_of, interval_excess
@@ -22,19 +24,18 @@ from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.timeline import OwnWork, Timeline
 
 
-def next_cause(candidate: Candidate, replay: Replay) -> Candidate | None:
+def next_cause(candidate: Candidate, before: Mapping[CodeLocation, float], replay: Replay) -> Candidate | None:
     """Return the largest cause of waiting that is left when ``candidate`` is mended and was smaller before.
 
-    The run is replayed without the candidate's excess, and blamed anew. Only work is a cause that one can mend, and
-    only what of it is not due to turns on shared cores; a message, or lateness that is not explained, tells nothing,
-    nor does a thread that rests until another one is done.
+    ``before`` is what each place costs as it is. The run is replayed without the candidate's excess, and blamed again.
+    Only work is a cause that one can mend, and only what of it is not due to turns on shared cores; a message, or
+    lateness that is not explained, tells nothing, nor does a thread that rests until another one is done.
     """
     run = candidate.blamed
     table, timeline, psg = run.table, run.timeline, run.psg
     mended = without(candidate, replay)
     waits = find_waits(mended)
     behind = blame(mended, waits, table.work, table.choice)
-    before = {c.code_location: c.lost_s for c in join_entries(run)}
     contention, joined = CoreContention.of(timeline), join_waits(timeline)
     for other in join_entries(BlamedRun(mended, psg, behind)):
         grown = other.lost_s - before.get(other.code_location, 0.0)

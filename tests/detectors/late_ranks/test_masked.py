@@ -40,9 +40,10 @@ def test_a_process_that_is_started_by_a_call_waits_for_nothing_before_that() -> 
     waits, replay, psg = find_waits(timeline), prepare(timeline), structure(names)
     assert replay.timeline.locations.start_s.tolist() == [0.0, 0.0]  # where it waits for its start
     blamed = BlamedRun(timeline, psg, blame(timeline, waits))
-    (slow,) = [one for one in join_entries(blamed) if one.ranks == [1]]
+    candidates = join_entries(blamed)
+    (slow,) = [one for one in candidates if one.ranks == [1]]
     assert slow.lost_s == pytest.approx((SLOW_MS - DRIVE_MS) / 1e3)
     mended = without(slow, replay)
     assert mended.locations.start_s.tolist() == pytest.approx([0.0, INIT_MS / 1e3])
     assert float(find_waits(mended).all_s(mended).sum()) == pytest.approx(0.0, abs=1e-9)
-    assert next_cause(slow, replay) is None
+    assert next_cause(slow, {one.code_location: one.lost_s for one in candidates}, replay) is None

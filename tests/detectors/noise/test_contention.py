@@ -32,7 +32,7 @@ from scalana.detectors.run import _turns_in_calls
 from scalana.detectors.whatif.changes import IntervalExcess, _usual_rows
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.host_cores import HostCores
-from scalana.graphs.structure.psg import Place, Vertex, VertexKind
+from scalana.graphs.structure.psg import PSG, Place, Vertex, VertexKind
 from scalana.runtime.operations import BY_NAME
 from tests.detectors.jobs import steps, structure
 from tests.detectors.simulator import simulate
