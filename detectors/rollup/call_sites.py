@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from scalana.detectors.thresholds.counts import WRAPPER_LINES
@@ -64,31 +63,25 @@ def depth(vertex: int, psg: PSG) -> int:
     return sum(1 for _ in psg.ancestors(vertex))
 
 
-@dataclass(slots=True)
-class Choices:
-    """Calls that lead now to this function and now to that: all that the source shows, or those that were seen to
-    run."""
+Sites = Mapping[tuple[int, Place | None], Sequence[int]]
+"""The functions that each call leads to, by the vertex that makes the call and the place where it does."""
 
-    psg: PSG
-    ran: Container[int] | None = None
-    """Vertices that were seen to run; None for all that the source shows."""
-    _called: dict[int, dict[Place | None, set[Place]]] = field(default_factory=dict)
-    """Functions by the call that leads to them, below each vertex that was asked about."""
 
-    def include(self, function: int) -> bool:
-        """Whether what calls a function calls others as well."""
-        here = self.psg[function]
-        if here.parent not in self._called:
-            self._called[here.parent] = self._below(here.parent)
-        return any(place != here.place for place in self._called[here.parent].get(here.site, ()))
+def call_sites(psg: PSG) -> Sites:
+    """All calls of a program that lead to functions of its structure."""
+    found: dict[tuple[int, Place | None], list[int]] = defaultdict(list)
+    for vertex in psg.vertices:
+        if vertex.kind is VertexKind.FUNCTION:
+            found[vertex.parent, vertex.site].append(vertex.index)
+    return found
 
-    def _below(self, parent: int) -> dict[Place | None, set[Place]]:
-        found: dict[Place | None, set[Place]] = defaultdict(set)
-        for child in self.psg[parent].children:
-            vertex = self.psg[child]
-            if vertex.kind is VertexKind.FUNCTION and (self.ran is None or child in self.ran):
-                found[vertex.site].add(vertex.place)
-        return found
+
+def is_one_of_several(function: int, sites: Sites, psg: PSG, ran: Container[int] | None = None) -> bool:
+    """Whether what calls a function calls others as well, now this and now that: of all that the source shows, or of
+    those that were seen to run."""
+    here = psg[function]
+    beside = sites.get((here.parent, here.site), ())
+    return any(psg[other].place != here.place for other in beside if ran is None or other in ran)
 
 
 def _own_code(function: int, psg: PSG) -> Iterable[Vertex]:

@@ -31,15 +31,17 @@ import numpy as np
 
 from scalana.detectors.rollup.call_sites import (
     Call,
-    Choices,
     Line,
+    Sites,
     call_of,
+    call_sites,
     called_in_loop,
     contexts,
     depth,
     functions_around,
     in_own_loop,
     is_known,
+    is_one_of_several,
     is_wrapper,
     lines_of,
 )
@@ -167,17 +169,15 @@ class _Helpers:
     psg: PSG
     functions: dict[Place, _Function] = field(default_factory=dict)
     """The functions that hold excess."""
+    sites: Sites = field(default_factory=dict)
+    """Which functions each call leads to."""
     ran: set[int] = field(default_factory=set)
     """Vertices in and below which samples were seen. What a name may stand for by the source alone is no choice."""
-    choices: Choices = field(init=False)
-    """As the source shows them."""
-    seen_choices: Choices = field(init=False)
-    """Those that ran."""
 
     def __post_init__(self) -> None:
         """Look up all calls of these functions, and compare those of functions that are called at several lines."""
         psg = self.psg
-        self.choices, self.seen_choices = Choices(psg), Choices(psg, self.ran)
+        self.sites = call_sites(psg)
         for vertex in np.unique(self.timeline.activities.vertex).tolist():
             while 0 <= vertex < len(psg) and vertex not in self.ran:
                 self.ran.add(vertex)
@@ -325,7 +325,7 @@ class _Helpers:
         call = function.calls.get(vertex) if function is not None else None
         if function is None or call is None or function.everywhere:
             return None
-        if (self.seen_choices if function.several else self.choices).include(vertex):
+        if is_one_of_several(vertex, self.sites, psg, self.ran if function.several else None):
             return None
         here = self._most_of(vertex)
         if not here:
@@ -358,7 +358,7 @@ class _Helpers:
         much if the call of that does."""
         psg, function = self.psg, self.functions.get(self.psg[vertex].place)
         call = function.calls.get(vertex) if function is not None else None
-        if function is None or call is None or function.several or self.choices.include(vertex):
+        if function is None or call is None or function.several or is_one_of_several(vertex, self.sites, psg):
             return None
         outer = psg.enclosing(call.vertex, VertexKind.FUNCTION)
         if outer not in self.bodies or not is_known(vertex, call, psg):
