@@ -26,9 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tests" / "tools" / "hosts.py"
 PROGRAM = ROOT / "tests" / "jobs" / "programs" / "late_on_a_host.py"
 RANKS_OF_A_HOST = PROGRAM.with_name("two_ranks.py")
-FAULT_LINE = next(
-    number for number, line in enumerate(PROGRAM.read_text().splitlines(), 1) if line.endswith("# <- fault")
-)
+OF_MPI = PROGRAM.with_name("late_of_mpi.py")
 TORCHRUN = (
     "torchrun --nnodes 2 --node-rank $HOST_INDEX --nproc-per-node 2 --master-addr $HEAD_ADDR --master-port 29500 "
     f"{PROGRAM}"
@@ -95,12 +93,19 @@ def on_hosts(work: Path, line: str, *options: str, folder: str = "run") -> Outco
     return Outcome(done.returncode, (said[0], said[1]), work / folder)
 
 
-def assert_named(report: dict[str, object]) -> None:
+def fault_of(program: Path) -> int:
+    """The line that is late."""
+    lines = program.read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.endswith("# <- fault"))
+
+
+def assert_named(report: dict[str, object], program: Path = PROGRAM) -> None:
     """The report names the planted line and rank, and the hosts of all ranks."""
+    fault = fault_of(program)
     run, findings = report["run"], report["findings"]
     assert isinstance(run, dict) and isinstance(findings, list)
     assert (run["hosts"], run["host_of_rank"]) == (["host0", "host1"], [0, 0, 1, 1])
-    assert findings[0]["root"]["line"] in (FAULT_LINE, FAULT_LINE - 1) and findings[0]["ranks"] == [2]
+    assert findings[0]["root"]["line"] in (fault, fault - 1) and findings[0]["ranks"] == [2]
     assert not any("no record" in warning for warning in run["warnings"])
 
 
@@ -162,3 +167,24 @@ def test_a_host_that_is_lost_keeps_nobody_waiting(tmp_path: Path) -> None:
     assert "no record of ranks 2, 3 of 4" in " ".join(found.said[0].split())
     assert "without the records of" in found.said[0]
     assert "Rank 2 never" not in found.said[0] and "Rank 3 never" not in found.said[0]
+
+
+@pytest.mark.parametrize(
+    ("mpi", "options"),
+    [
+        ("openmpi", "--allow-run-as-root -x MINE=1 -H host0:2,host1:2"),
+        ("mpich", "-launcher ssh -hosts host0:2,host1:2"),
+    ],
+)
+def test_one_launcher_of_mpi_for_both_hosts(tmp_path: Path, mpi: str, options: str) -> None:
+    """It reaches the other host by ssh, and starts a shell for each rank."""
+    folders = os.environ.get("SCALANA_TEST_MPI", "").split(os.pathsep)
+    folder = next((folder for folder in folders if Path(folder).parent.name == mpi), None)
+    if folder is None:
+        pytest.skip(f"no {mpi} in SCALANA_TEST_MPI")
+    ranks = f"sh -c 'exec {folder}/python {OF_MPI}'"
+    launch = f"PATH={folder}:$PATH scalana run --no-report -o run -- mpirun {options} -n 4 {ranks}"
+    found = on_hosts(tmp_path, launch, "--head", "--raw")
+    assert found.code == 0
+    report = json.loads(command("report", "--format", "json", found.folder).stdout)
+    assert_named(report, OF_MPI)
