@@ -46,7 +46,7 @@ TOPIC = Topic(
         ),
         (
             "trend-even",
-            "the same of 9 series in which neighbouring steps are not alike (the most uneven left out), any number of steps",
+            "the same of 9 series whose neighbouring steps are not alike, any number of steps",
             "<= 0",
             "% of seeds",
             derived(lambda found: max(max(found[name]) for name in EVEN)),
