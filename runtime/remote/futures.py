@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _CLOSED = 0
 """In place of a call's number, one more than which counts: there comes no other call."""
-_SINCE = "_scalana_since"
-"""When the thread of a pool began to wait for a result."""
 _patches = Patches("concurrent.futures")
 
 
@@ -174,24 +172,17 @@ def _come_back(original: Function) -> Function:
     """What the thread of a pool waits for: a result, which it unpickles before others have it."""
 
     def wait_result_broken_or_wakeup(self: Any) -> Any:
-        if session.core is None:
-            return original(self)
         pickles.begin_load()
-        since = self.__dict__.setdefault(_SINCE, calls.moment())  # it is woken for other reasons, too
         found = original(self)
 
         def tell() -> None:
             work = getattr(found[0], "work_id", None)
-            if work is None:
-                return
-            del self.__dict__[_SINCE]
-            call = calls.mixed(id_of_queue(self.call_queue), work + 1)
-            until = pickles.loading_since() or calls.moment()
-            if since is not None and until is not None:
-                calls.expected(call, [(since, until)])
-            pickles.loaded(pickles.RESULT, call, given=call)
+            if work is not None:
+                call = calls.mixed(id_of_queue(self.call_queue), work + 1)
+                pickles.loaded(pickles.RESULT, call, given=call, taken=call)
 
-        _patches.tried("a result was not recorded", tell)
+        if pickles.loading_since() is not None:
+            _patches.tried("a result was not recorded", tell)
         return found
 
     return wait_result_broken_or_wakeup
