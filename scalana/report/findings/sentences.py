@@ -33,6 +33,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
     """What is said of a finding, a sentence or a few in each: the claim first."""
     said = (
         claim(finding, run.ranks, run.names),
+        lengths(finding, run),
         in_module(finding),
         in_compiled(finding),
         in_work(finding),
@@ -71,7 +72,7 @@ def cost(finding: Finding, run: RunInfo) -> str:
     if off := finding.evidence.replay_off:
         return f"{lost}. Saving not estimated: the replay differs from the run by {names.percent(off)}."
     if finding.saving_s <= 0:
-        return f"{lost}. Fixing only this would not shorten the run: another delay takes its place."
+        return f"{lost}. {kind.unmended}."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
     most = "at most " if finding.evidence.is_bound else ""
     step = shorter_step(finding)
@@ -85,11 +86,12 @@ def cost(finding: Finding, run: RunInfo) -> str:
 
 def _why_little(finding: Finding, run: RunInfo) -> str:
     """Why the run would be shorter by much less, or by more, than each rank waits; "" where it is by about as much."""
-    if kind_of(finding.kind).unit != OF_WAITING or finding.evidence.is_bound:
+    evidence = finding.evidence
+    if kind_of(finding.kind).unit != OF_WAITING or evidence.is_bound or evidence.lengths is not None:
         return ""
     others = run.ranks - len(finding.ranks)
     each_s = finding.lost_s / max(others or run.ranks - 1, 1)
-    if finding.saving_s < LITTLE * each_s and finding.evidence.behind is None:
+    if finding.saving_s < LITTLE * each_s and evidence.behind is None:
         return ", as other delays at the same time take its place"
     if finding.saving_s > MUCH * finding.lost_s:
         return ": more than the others wait, as part of this delays the end of the run"
@@ -112,6 +114,18 @@ def sampled(finding: Finding) -> str:
     marked, steps = device.marked_steps, device.steps
     seen = "1 step, which stands" if marked == 1 else f"{marked} steps, which stand"
     return f"It was measured in {seen} for {steps} steps."
+
+
+def lengths(finding: Finding, run: RunInfo) -> str:
+    """How surely lengths of sequences explain what ranks take, and where these are from."""
+    known = finding.evidence.lengths
+    if known is None:
+        return ""
+    where = names.place(names.near(known.lengths_file, run.cwd), known.lengths_line)
+    return (
+        f"Lengths of sequences explain {names.percent(known.fit)} of how ranks differ in {known.fitted_steps} steps "
+        f"({known.lengths_from} at {where})."
+    )
 
 
 def loading(finding: Finding) -> str:
