@@ -93,9 +93,12 @@ class Reader:
         """Where bounds or lengths are that are an argument of their own: they will be there again."""
         self._source, self._place = source, None
         value = next(value for name in NAMES[source] if (value := given.get(name)) is not None)
-        for place, one in (*enumerate(args), *by_name.items()):
+        for number, one in enumerate(args):
             if one is value:
-                self._place = place
+                self._place = number
+        for name, one in by_name.items():
+            if one is value:
+                self._place = name
 
     def _again(self, args: Sequence[Any], by_name: Mapping[str, Any]) -> list[int] | None:
         """The lengths in the argument that said them before."""
