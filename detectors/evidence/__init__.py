@@ -14,6 +14,7 @@ from scalana.detectors.evidence.at_place import (
 from scalana.detectors.evidence.device_time import DeviceTime
 from scalana.detectors.evidence.evidence import Evidence
 from scalana.detectors.evidence.flat import Flat
+from scalana.detectors.evidence.lengths import UnevenLengths
 from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
 from scalana.detectors.evidence.module_code import (
     CompiledCode,
@@ -71,4 +72,5 @@ __all__ = [
     "StartedBy",
     "TaskTimes",
     "Turn",
+    "UnevenLengths",
 ]

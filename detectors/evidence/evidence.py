@@ -22,6 +22,7 @@ from scalana.detectors.evidence.at_place import (
 )
 from scalana.detectors.evidence.device_time import DeviceTime
 from scalana.detectors.evidence.flat import Flat, as_dict, plain, updated
+from scalana.detectors.evidence.lengths import UnevenLengths
 from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
 from scalana.detectors.evidence.module_code import CompiledCode, InnerModule, ModuleTime, ModuleWorkCompared
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
@@ -78,6 +79,7 @@ class Evidence:
     slowed: list[SlowedLine] | None = None
     """Lines that take longer because a helper takes the core."""
     tasks: TaskTimes | None = None
+    lengths: UnevenLengths | None = None
     inner: InnerModule | None = None
     device: DeviceTime | None = None
     pipeline: PipelineTime | None = None

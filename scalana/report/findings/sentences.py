@@ -23,6 +23,8 @@ LITTLE, MUCH = 0.5, 1.1
 _COMPUTES = 0.5
 """Part of a cause that is spent on a CPU, or without one that it wants, from which mending it leaves a core to others.
 """
+_LEFT_OUT = 0.05
+"""Part of what calls take that a finding must leave out to say so."""
 _HAS_CORE = 0.1
 """Part of it that must be spent on a CPU."""
 
@@ -31,6 +33,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
     """What is said of a finding, a sentence or a few in each: the claim first."""
     said = (
         claim(finding, run.ranks, run.names),
+        lengths(finding, run),
         in_module(finding),
         in_compiled(finding),
         in_work(finding),
@@ -39,6 +42,8 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         loading(finding),
         more_workers(finding),
         moved(finding),
+        counted(finding),
+        other_calls(finding),
         busy_cores(finding),
         faster(finding),
         compiling(finding),
@@ -66,7 +71,7 @@ def cost(finding: Finding, run: RunInfo) -> str:
     if off := finding.evidence.replay_off:
         return f"{lost}. Saving not estimated: the replay differs from the run by {names.percent(off)}."
     if finding.saving_s <= 0:
-        return f"{lost}. Fixing only this would not shorten the run: another delay takes its place."
+        return f"{lost}. {kind.unmended}."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
     most = "at most " if finding.evidence.is_bound else ""
     step = shorter_step(finding)
@@ -80,11 +85,12 @@ def cost(finding: Finding, run: RunInfo) -> str:
 
 def _why_little(finding: Finding, run: RunInfo) -> str:
     """Why the run would be shorter by much less, or by more, than each rank waits; "" where it is by about as much."""
-    if kind_of(finding.kind).unit != OF_WAITING or finding.evidence.is_bound:
+    evidence = finding.evidence
+    if kind_of(finding.kind).unit != OF_WAITING or evidence.is_bound or evidence.lengths is not None:
         return ""
     others = run.ranks - len(finding.ranks)
     each_s = finding.lost_s / max(others or run.ranks - 1, 1)
-    if finding.saving_s < LITTLE * each_s and finding.evidence.behind is None:
+    if finding.saving_s < LITTLE * each_s and evidence.behind is None:
         return ", as other delays at the same time take its place"
     if finding.saving_s > MUCH * finding.lost_s:
         return ": more than the others wait, as part of this delays the end of the run"
@@ -107,6 +113,18 @@ def sampled(finding: Finding) -> str:
     marked, steps = device.marked_steps, device.steps
     seen = "1 step, which stands" if marked == 1 else f"{marked} steps, which stand"
     return f"It was measured in {seen} for {steps} steps."
+
+
+def lengths(finding: Finding, run: RunInfo) -> str:
+    """How surely lengths of sequences explain what ranks take, and where these are from."""
+    known = finding.evidence.lengths
+    if known is None:
+        return ""
+    where = names.place(names.near(known.lengths_file, run.cwd), known.lengths_line)
+    return (
+        f"Lengths of sequences explain {names.percent(known.fit)} of how ranks differ in {known.fitted_steps} steps "
+        f"({known.lengths_from} at {where})."
+    )
 
 
 def loading(finding: Finding) -> str:
@@ -142,6 +160,33 @@ def moved(finding: Finding) -> str:
         f"{known.transfer_operation} moves {names.data(known.step_bytes)} {when} in {calls}, "
         f"at {names.rate(known.bytes_per_s)} on average{best}."
     )
+
+
+def counted(finding: Finding) -> str:
+    """Which seconds of communication a finding counts, and which it leaves out, where it does."""
+    known, limit = finding.evidence.transfers, finding.evidence.step_limit
+    if known is None or limit is None or known.calls_s - limit.limit_s < _LEFT_OUT * known.calls_s:
+        return ""
+    what, left_s = "a step" if limit.step_s is not None else "the run", known.calls_s - limit.limit_s
+    return (
+        f"All calls together take {names.seconds(known.calls_s)} of {what}, apart from waiting for other ranks. "
+        f"{names.seconds(limit.limit_s)} of this is counted here: as if every call took as long as the fastest quarter "
+        f"at its line. The other {names.seconds(left_s)} is left out: slower calls may wait for a core."
+    )
+
+
+def other_calls(finding: Finding) -> str:
+    """What a step would take with fewer calls, or fewer bytes, what saves more first."""
+    known, limit = finding.evidence.transfers, finding.evidence.step_limit
+    if known is None or limit is None:
+        return ""
+    what = "a step" if limit.step_s is not None else "the run"
+    ways = [(known.half_bytes_step_s, "with half the bytes")]
+    if round(known.step_calls) > 1:
+        ways.append((known.in_one_call_step_s, f"with 1 call instead of {known.step_calls:.0f}"))
+    (first_s, first), *more = sorted(ways)
+    rest = "".join(f", {way} {names.seconds(then_s)}" for then_s, way in more)
+    return f"{first.capitalize()} {what} would take {names.seconds(first_s)}{rest} (predicted)."
 
 
 def busy_cores(finding: Finding) -> str:
