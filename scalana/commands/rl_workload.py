@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 POLICIES = ("recorded", "batch", "fifo", "longest", "partial", "one-step-off", "async")
 FAMILIES = ("auto", "lognormal", "gamma", "weibull", "two-lognormals", "pareto-tail", "table")
 COSTS = ("7b-tp2", "32b-tp4")
-_SOURCE = "run folder, file of a workload, or files and folders of PolyTrace, AReaL, slime or xtuner"
+_SOURCE = "run folder, file of a workload, or files and folders that trainers wrote (docs/workloads.md)"
 
 
 def number(least: int) -> Callable[[str], int]:
