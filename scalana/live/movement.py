@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from scalana.live.kernel_files import text_of
 from scalana.live.now import Moment, RankNow
+from scalana.live.processes import below
 
 _FUNCTIONS = 6
 """Innermost functions in which a thread at work is seen: a loop that waits or repeats itself is in one or two."""
@@ -85,7 +86,7 @@ def doing_of(one: RankNow, recorded: Collection[int]) -> Doing:
     """What a process has done; of another host, what its record says alone."""
     if one.host != socket.gethostname() or not one.pid:
         return Doing(one.functions)
-    started = list(_started(one.pid, recorded))
+    started = list(below(one.pid, recorded))
     return Doing(
         functions=one.functions,
         bytes=sum(map(_bytes, (one.pid, *started))),
@@ -109,21 +110,3 @@ def _cpu_s(pid: int, fields: slice) -> float:
 def _is_traced(pid: int) -> bool:
     lines = text_of(f"/proc/{pid}/status").splitlines()
     return any(line.startswith("TracerPid:") and line.split()[1] != "0" for line in lines)
-
-
-def _started(pid: int, recorded: Collection[int]) -> Iterator[int]:
-    """The programs below a process that are not recorded, such as compilers."""
-    waiting = _children(pid)
-    while waiting:
-        child = waiting.pop()
-        if child not in recorded:
-            yield child
-            waiting += _children(child)
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        tasks = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
-    return [int(child) for task in tasks for child in text_of(f"/proc/{pid}/task/{task}/children").split()]
