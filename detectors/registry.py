@@ -19,6 +19,7 @@ from scalana.detectors.device.detector import DeviceWaits
 from scalana.detectors.hang.detector import Hangs
 from scalana.detectors.late_ranks.detector import LateRanks
 from scalana.detectors.limits.detector import Limits
+from scalana.detectors.limits.limits_on_devices import LimitsOnDevices
 from scalana.detectors.pipeline.detector import Pipelines
 from scalana.detectors.rl.detector import RLStragglers
 from scalana.detectors.slow_workers.detector import SlowWorkers
@@ -26,6 +27,7 @@ from scalana.detectors.slow_workers.detector import SlowWorkers
 DETECTORS: tuple[Detector, ...] = (
     Hangs(),
     Pipelines(),
+    LimitsOnDevices(),
     DeviceWaits(),
     RLStragglers(),
     SlowWorkers(),

@@ -11,7 +11,7 @@ from scalana.detectors.evidence.at_place import (
     SlowedLine,
     Turn,
 )
-from scalana.detectors.evidence.device_time import DeviceTime
+from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
 from scalana.detectors.evidence.evidence import Evidence
 from scalana.detectors.evidence.flat import Flat
 from scalana.detectors.evidence.lengths import UnevenLengths
@@ -44,6 +44,8 @@ __all__ = [
     "Compiling",
     "CpuSplit",
     "Deadlock",
+    "DeviceStep",
+    "DeviceStep",
     "DeviceTime",
     "Evidence",
     "Flat",
