@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence import InputBound
+from scalana.detectors.evidence import InputBound, WorkerBound
 
 ADVICE = {
     "collection-bound": "Call gc.freeze() after the set-up, so that the collector skips the objects that exist by "
@@ -31,6 +31,14 @@ def advise(bound: InputBound, cores: int) -> str:
     return (
         f"Load the data with more worker processes: DataLoader(num_workers={bound.predicted_workers[-1]}). Or do less "
         "work per sample: cache or preprocess the data."
+    )
+
+
+def advise_workers(bound: WorkerBound) -> str:
+    """What to change of a pool that is too slow."""
+    return (
+        f"Use more of them: {bound.predicted_workers[-1]} instead of {bound.workers}. Or let the process that waits "
+        "hand out the next work before it needs the results, and do its own meanwhile."
     )
 
 

@@ -212,7 +212,7 @@ def _of_generation(dealing: Dealing, spread: bool) -> list[_Try]:
     loop, decoding, model, factor = dealing.loop, dealing.decoding, dealing.model_s, dealing.factor
     made, ranks, generate = loop.trajectories, len(loop.processes), loop.that_generate()
     own = loop.own_s[:, :, Doing.GENERATION]
-    error = _error(model * factor[:, None], own, loop)
+    error = _error(model * factor[:, None], own, loop) if not loop.timed else 0.0
     known = made.tokens[(made.step >= 0) & ~np.isnan(made.tokens)]
     if not len(known):
         return []
@@ -254,7 +254,7 @@ def _of_generation(dealing: Dealing, spread: bool) -> list[_Try]:
     tries = [_Try("balance", less(balanced), error)]
     if spread:
         tries.append(_Try("spread-groups", less(spread_out), error))
-    if lost > 0.0:
+    if lost > 0.0 and not loop.timed:  # what takes longest cannot be cut without losing it
         tries.append(_Try("cap", less(capped), error, cap=cap, lost=lost))
     if not decoding.whole_batches:
         tries.append(

@@ -88,6 +88,8 @@ def _more_rollouts(loop: Loop, dealing: Dealing | None) -> Remedy:
         took_s = np.zeros(len(loop.processes))
         for rank in loop.that_generate().tolist():
             tokens = tokens_of(loop, rank, step).tolist()
+            if loop.timed and len(tokens) == 1:  # a call for all that the process has to do in a step
+                tokens = [tokens[0] / DOUBLED] * DOUBLED
             took_s[rank] = max(dealing.decoding.seconds(tokens[part::DOUBLED]) for part in range(DOUBLED))
         less[:, step, Doing.GENERATION] = np.maximum(dealing.less_s(step, took_s), 0.0)
     return Remedy("more-rollouts", less, dealing is not None)

@@ -49,6 +49,7 @@ Why: Clocks, caches and frequencies make ranks with equal work differ by some pe
   alone
 - `scaling.detector`: part of a place's own seconds below which its loss is none
 - `significance`: differences below this part of the stretch are no finding
+- `worker_bound`: part of what the best number of workers saves, by which fewer may save less
 """
 TRUSTED_REPLAY = 0.05
 """Relative error of a replay, or a model, of what was recorded, above which it predicts nothing.
@@ -88,6 +89,7 @@ Why: A choice: cores that share caches, or that others use as well for a while, 
   other one, half as long again as that one takes): a core that others use as well may be slow for a while, too
 - `source_costs`: part by which a step without garbage collection may save more than the rank that collects longest
 - `task_farms`: part by which a rank's pieces may take longer than is usual
+- `worker_bound`: part by which a worker may be busy less than the busiest, where all are busy alike
 """
 ONE_FACTOR = 0.25
 """Part of an excess by which one kind of work may differ from all, where everything is slower by one factor.

@@ -73,6 +73,7 @@ Why: A choice: samples at the border of a place may fall to its neighbour.
 - `findings`: part of the loop's process time below which a cause has next to no waiting
 - `named_line`: part of the seconds of the rank that runs a function most, or of its excess in one call, up to which
   others do not run it
+- `named_phases`: part of what the process does that does most of a kind, up to which another one does none
 - `peers`: part of the time of those at a place, up to which another process does not do it
 - `steps`: part of the time of those that a finding names, up to which other ranks do next to nothing at its place
 """
@@ -106,6 +107,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `replicas`: part of a step that a replica, or its cause, must cost the others
 - `report.headline`: part of a step that a change must save to be named before the findings
 - `shared_cause`: part of a step that must be saved without a cause that all ranks share
+- `worker_bound`: part of a step that more workers must save
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.
@@ -161,6 +163,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `task_farms`: part of what a rank of a pool works before a call that others may work before the same; part of the
   pool's time by which ranks may end apart
 - `uneven_tasks`: part of what ranks compute at a place that must be in excess
+- `worker_bound`: part of a step that a process waits for others that work for it, from which it is a cause
 """
 NOTABLE = 0.15
 """Part of what the worst rank loses, from which another rank is part of the same finding.
@@ -267,6 +270,7 @@ Why: Nothing else can be as much.
 - `more_work`: part of what is lost that one reason must be behind to be named
 - `named_line`: part of the excess in a function that decides where all of it goes; part of the time in a function that
   lies in the same parts of it here as elsewhere, if it always does the same
+- `named_phases`: part of what lies between two calls that must be of a known kind, for all of it to be
 - `named_place`: part of the blame that one line must have to be named by itself
 - `peers`: part of what a candidate costs that other roles wait, to be compared within its own
 - `pipeline.detector`: part of what a step takes longer that its causes must explain
@@ -303,6 +307,7 @@ MOST_STEPS = 2 / 3
 Why: A choice: steps of unequal work make one process the slowest in fewer of them.
 
 - `findings`: part of the steps in which one process is behind a cause, to be named for it
+- `named_phases`: part of the steps in which one process takes longer, from which it always does
 - `rl.causes`: part of the steps in which a slow process takes longer than others
 """
 LARGELY = 0.7
