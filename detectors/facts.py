@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scalana.detectors.delays.blame import BlameTable, blame
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.choices import find_choices
 from scalana.detectors.delays.contexts import same_work
 from scalana.detectors.delays.wait_states import (
@@ -238,6 +239,11 @@ class Facts:
         """Delay costs: all waiting, split over those whose work made it."""
         choice = find_choices(self.timeline, self.psg)
         return blame(self.timeline, self.waits, same_work(self.timeline, self.psg), choice)
+
+    @property
+    def blamed(self) -> BlamedRun:
+        """The run with what its waiting is blamed on."""
+        return BlamedRun(self.timeline, self.psg, self.blame)
 
     @cached_property
     def task_farms(self) -> list[TaskFarm]:

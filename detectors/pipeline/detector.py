@@ -74,7 +74,7 @@ class Pipelines:
             if diagnosis.attribution.trusted:  # else nobody knows better, and other detectors have the word
                 outcome.explained += extents(recorded) + _on_devices(recorded, facts)
             culprits = [one for one in find_culprits(diagnosis) if not recorded.doubtful or one.cause in OF_A_RANK]
-            places = Places(facts.timeline, facts.psg, facts.blame)
+            places = Places(facts.blamed)
             maker = FindingMaker(recorded, diagnosis, places, facts.wait_s)
             outcome.verdicts += [maker.of_culprit(culprit) for culprit in culprits]
             outcome.verdicts += [] if recorded.doubtful else maker.schedule()

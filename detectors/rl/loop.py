@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.rl.handling import handled, place_of
-from scalana.detectors.rl.recorded.named_phases import NamedPhases, named_phases
 from scalana.detectors.rl.phases import Doing, doing_of
+from scalana.detectors.rl.recorded.named_phases import NamedPhases, named_phases
 from scalana.detectors.rl.recorded.pieces import Pieces, marked_pieces
 from scalana.detectors.rl.requests import made_by
 from scalana.detectors.rl.steps_in_part import part_of_loop

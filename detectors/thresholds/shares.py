@@ -209,6 +209,7 @@ Why: A choice: at most four can have one.
 - `named_place`: part of the blame that a line or loop must hold for the walk to go on
 - `roofline`: part of what a small operator takes, up to which its least time does not count
 - `run`: part of the recorded time that calls take by themselves, from which the report says where ranks share cores
+- `transfer_model`: part of the calls of one size, the fastest, by which one knows what the network takes
 - `uneven_tasks`: part of the large pieces that are waited for that must be larger than those of who waits
 """
 IN_PART = 0.3

@@ -122,7 +122,7 @@ class FindingMaker:
         return Verdict(finding, Extent(tuple(ranks), windows_s=self._steps_of(holders[0])))
 
     def _finding(self, cause: str, ranks: list[int], place: Place | None, lost_s: float, time: PipelineTime) -> Finding:
-        psg, steps = self.places.psg, self.steps
+        psg, steps = self.places.blamed.psg, self.steps
         kind = f"pipeline-{cause}"
         lost = lost_s * steps * len(self.recorded.ranks)
         code_location, evidence = CodeLocation(TargetKind.OWN, self.recorded.vertex_of(ranks), -1), Evidence()
@@ -233,7 +233,7 @@ class FindingMaker:
         steps = self.steps / len(self.diagnosis.measured.steps)
         worst: IntArray = np.flatnonzero(waiting > 0.1 * waiting.max())
         rank = self.recorded.ranks[int(waiting.argmax())]
-        psg, vertex = self.places.psg, self.recorded.vertex_of([rank])
+        psg, vertex = self.places.blamed.psg, self.recorded.vertex_of([rank])
         hops = []
         if vertex >= 0 and len(worst):
             place = psg[vertex].place
