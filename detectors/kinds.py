@@ -53,11 +53,6 @@ KINDS = (
                 "{text:worker_names}, all of them busy alike",
                 ("worker_wait_s", "step_s"),
             ),
-            Claim(
-                "{Ranks} {waits|wait} {seconds:worker_wait_s} of {seconds:run_s} for the work of {text:worker_names}, "
-                "all of them busy alike",
-                ("worker_wait_s", "run_s"),
-            ),
             Claim("{Ranks} {waits|wait} for processes that work for it"),
         ),
         arrival="works",

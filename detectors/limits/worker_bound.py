@@ -7,7 +7,7 @@ second pool of the same size would halve the wait.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,39 +35,50 @@ TIMES = (DOUBLED, DOUBLED**2)
 
 
 def worker_bound(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
-    """A cause for each group of workers that are busy alike while the process that hands them work waits."""
+    """A cause for each group of workers that are busy alike while the process that hands them work waits, again and
+    again, and does something of its own in between: where it only hands out work, that is what all of the run is."""
     found = []
     for group in worker_groups(facts.timeline, facts.run.names, facts.call_pools):
+        steps, step_s, has_steps = _steps(group, profile)
+        waited_s = group.waited_s(facts.timeline) / steps
+        is_in_turn = has_steps and waited_s >= MINOR * step_s and step_s - waited_s >= WORTH_IF_ONCE * step_s
         busy_s = group.busy_s()
-        even = float(busy_s.mean()) >= (1.0 - ORDINARY) * float(busy_s.max())
-        if even and group.waited_s(facts.timeline) >= MINOR * profile.step_s * profile.steps:
-            found += _cause(group, profile, facts)
+        if is_in_turn and float(busy_s.mean()) >= (1.0 - ORDINARY) * float(busy_s.max()):
+            found += _cause(group, _Steps(steps, step_s, waited_s), facts)
     return found
 
 
-def _cause(group: WorkerGroup, profile: CausalProfile, facts: Facts) -> list[SharedCause]:
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Steps in which a process waits for its workers."""
+
+    count: int
+    step_s: float
+    waited_s: float
+    """Of a step."""
+
+
+def _cause(group: WorkerGroup, steps: _Steps, facts: Facts) -> list[SharedCause]:
     """The cause, if more workers would make a step shorter."""
     timeline = facts.timeline
-    steps, step_s, has_steps = _steps(group, profile)
     cores = facts.run.cores.count(group.ranks)
     measured_s, ends_s = facts.replay.run_ends_s([group.with_more(times, timeline, cores) for times in TIMES])
     saved_s = [max(measured_s - end_s, 0.0) for end_s in ends_s]
-    if max(saved_s) < WORTH_IF_ONCE * step_s * steps:
+    if max(saved_s) < WORTH_IF_ONCE * steps.step_s * steps.count:
         return []
     count = 1 + next(number for number, one_s in enumerate(saved_s) if one_s >= (1.0 - DEAD_BAND) * max(saved_s))
-    waited_s, workers = group.waited_s(timeline), len(group.ranks)
+    workers = len(group.ranks)
     bound = WorkerBound(
-        worker_wait_s=waited_s / steps,
-        step_s=step_s if has_steps else None,
-        run_s=None if has_steps else step_s,
+        worker_wait_s=steps.waited_s,
+        step_s=steps.step_s,
         workers=workers,
         worker_names=facts.run.names.many(group.ranks, facts.run.ranks),
         predicted_workers=[times * workers for times in TIMES[:count]],
-        predicted_step_s=[step_s - one_s / steps for one_s in saved_s[:count]],
+        predicted_step_s=[steps.step_s - one_s / steps.count for one_s in saved_s[:count]],
     )
     place, activities = _place(group, facts)
     finding = replace(
-        finding_at(place, [group.giver], waited_s, facts.psg, KIND),
+        finding_at(place, [group.giver], steps.waited_s * steps.count, facts.psg, KIND),
         saving_s=saved_s[count - 1],
         evidence=Evidence(worker_bound=bound, callers=callers(place.vertex, facts.psg)),
         advice=advise_workers(bound),
@@ -76,8 +87,8 @@ def _cause(group: WorkerGroup, profile: CausalProfile, facts: Facts) -> list[Sha
 
 
 def _steps(group: WorkerGroup, profile: CausalProfile) -> tuple[int, float, bool]:
-    """How many steps the run has, what one takes, and whether it has any, or else is one itself: from one round of the
-    group's calls to the next, where there are no fewer steps."""
+    """How many steps the run has, what one takes, and whether it has any: from one round of the group's calls to the
+    next, where there are no fewer steps."""
     begins_s = [one.begin_s for one in group.rounds]
     rounds = len(begins_s)
     if rounds >= SEVERAL and (not profile.has_steps or rounds <= COMPARABLE * profile.steps):

@@ -128,11 +128,10 @@ def more_workers(finding: Finding) -> str:
     bound = finding.evidence.input_bound or finding.evidence.worker_bound
     if bound is None or not bound.predicted_workers:
         return ""
-    what = "a step" if bound.step_s is not None else "the run"
     (first, first_s), *more = zip(bound.predicted_workers, bound.predicted_step_s, strict=True)
     workers = "1 worker" if first == 1 else f"{first} workers"
     rest = "".join(f", with {number} {names.seconds(seconds)}" for number, seconds in more)
-    return f"With {workers} {what} takes {names.seconds(first_s)}{rest} (predicted)."
+    return f"With {workers} a step takes {names.seconds(first_s)}{rest} (predicted)."
 
 
 def moved(finding: Finding) -> str:

@@ -36,14 +36,19 @@ def test_more_workers_bring_what_they_bring(lengths: list[float], times: int, tm
 
 
 def test_a_pool_that_is_too_slow_is_named_with_what_more_workers_bring(tmp_path: Path) -> None:
-    write_pool(tmp_path / "run", [[0.05] * 16] * 3, [1.0] * 2)
+    write_pool(tmp_path / "run", [[0.05] * 16] * 3, [1.0] * 2, own_s=0.1)
     (finding,) = (each for each in api.analyze(tmp_path / "run").findings if each.kind == "worker-bound")
     bound = finding.evidence.worker_bound
     assert bound is not None and bound.workers == 2 and bound.predicted_workers == [4, 8]
-    assert bound.step_s == pytest.approx(0.4, rel=0.01)
-    assert bound.predicted_step_s == pytest.approx([0.2, 0.1], rel=0.02)
+    assert bound.step_s == pytest.approx(0.5, rel=0.01)
+    assert bound.predicted_step_s == pytest.approx([0.3, 0.2], rel=0.02)
 
 
 def test_one_long_task_is_not_made_shorter_by_more_workers(tmp_path: Path) -> None:
-    write_pool(tmp_path / "run", [[0.4, 0.05, 0.05]] * 3, [1.0] * 2)
+    write_pool(tmp_path / "run", [[0.4, 0.2, 0.2]] * 3, [1.0] * 2, own_s=0.1)
+    assert not [each for each in api.analyze(tmp_path / "run").findings if each.kind == "worker-bound"]
+
+
+def test_a_process_that_only_hands_out_work_has_not_too_few_workers(tmp_path: Path) -> None:
+    write_pool(tmp_path / "run", [[0.05] * 16] * 3, [1.0] * 2)
     assert not [each for each in api.analyze(tmp_path / "run").findings if each.kind == "worker-bound"]

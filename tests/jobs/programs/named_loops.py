@@ -1,6 +1,7 @@
-"""Loops by hand, without a mark: named_loops.py WHICH WORKERS. They sleep in place of what they would compute.
+"""Loops by hand, without a mark: named_loops.py WHICH WORKERS [SCALE]. They sleep in place of what they would compute.
 
 * ``pool``: a pool plays episodes, the main process learns from them
+* ``executor``: the same by an executor of processes
 * ``queue``: actors fill a queue, a learner empties it and hands its weights to all
 * ``samples``: a pool generates samples for a training: no loop of reinforcement learning
 """
@@ -9,10 +10,12 @@ from __future__ import annotations
 
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import Pool, Process, Queue
 
 STEPS, BATCH = 6, 8
-EPISODE_S, LEARN_S = 0.05, 0.04
+SCALE = float(sys.argv[3]) if len(sys.argv) > 3 else 1.0
+EPISODE_S, LEARN_S = 0.05 * SCALE, 0.04 * SCALE
 
 
 def play_episode(seed):
@@ -65,6 +68,13 @@ def pool(workers, make, use):
             use(processes.map(make, range(step * BATCH, (step + 1) * BATCH), chunksize=1))
 
 
+def executor(workers):
+    with ProcessPoolExecutor(workers) as processes:
+        for step in range(STEPS):
+            futures = [processes.submit(play_episode, step * BATCH + number) for number in range(BATCH)]
+            update_policy([future.result() for future in futures])
+
+
 def queue(workers):
     trajectories, weights = Queue(), [Queue() for _ in range(workers)]
     actors = [Process(target=Actor().run, args=(trajectories, each)) for each in weights]
@@ -88,6 +98,8 @@ def main():
     begin = time.perf_counter()
     if which == "queue":
         queue(workers)
+    elif which == "executor":
+        executor(workers)
     else:
         pool(workers, *((play_episode, update_policy) if which == "pool" else (generate_sample, train_step)))
     print((time.perf_counter() - begin) / STEPS)
