@@ -24,7 +24,7 @@ from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.thresholds.counts import SEVERAL
 from scalana.detectors.thresholds.differences import DEAD_BAND, ORDINARY
 from scalana.detectors.thresholds.factors import COMPARABLE, DOUBLED
-from scalana.detectors.thresholds.shares import MINOR, WORTH_IF_ONCE
+from scalana.detectors.thresholds.shares import MINOR, WORTH_A_FINDING, WORTH_IF_ONCE
 from scalana.detectors.whatif.worker_groups import WorkerGroup, worker_groups
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import IntArray
@@ -45,7 +45,7 @@ def worker_bound(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
         busy_s = group.busy_s()
         if is_in_turn and float(busy_s.mean()) >= (1.0 - ORDINARY) * float(busy_s.max()):
             found += _cause(group, _Steps(steps, step_s, waited_s), facts)
-    return found
+    return [cause for cause in found if cause.finding.saving_s >= WORTH_A_FINDING * profile.step_s * profile.steps]
 
 
 @dataclass(frozen=True, slots=True)

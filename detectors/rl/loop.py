@@ -167,7 +167,7 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     spans, timeline = ppg.spans, ppg.timeline
     rows, main = spans.rows("phase"), np.flatnonzero(timeline.locations.is_main)
     meaning = np.array([doing_of(name) for name in spans.names] or [Doing.OTHER])
-    named = named_phases(timeline, ppg.psg) if not len(rows) else None
+    named = named_phases(timeline, ppg.psg, spans) if not len(rows) else None
     if named is not None:
         pieces, of_phases, first, bounds = named.pieces, named.location, 0, named.bounds()
     elif len(rows):
@@ -433,7 +433,8 @@ def _steps_at(rank: IntArray, at_s: FloatArray, processes: list[Process]) -> Int
 
 def _called(named: NamedPhases, processes: list[Process]) -> Trajectories:
     """What calls generate in a loop that nobody marked: a trajectory each, as long as it took."""
-    rank, start, end = named.answers
+    made = named.answers
+    rank, start, end = made.rank, made.start_s, made.end_s
     none = np.full(len(rank), -1)
     return Trajectories(
         none, rank, _steps_at(rank, start, processes), start, end, named.lengths(), np.zeros(len(rank)), none, none

@@ -49,6 +49,7 @@ Why: A choice: one percent is the least that a user would act on.
 - `pools`: part of the run's time that an order must bring
 - `scaling.detector`: part of an average rank's seconds that a loss must cost
 - `slow_workers`: part of the job's time that must come back
+- `worker_bound`: part of the run's time that more workers must save
 """
 WORTH_FOLLOWING = 0.01
 """Part of what is followed, or listed, below which a branch or an entry is left out.

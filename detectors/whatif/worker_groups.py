@@ -64,11 +64,12 @@ class WorkerGroup:
         """The run with so many times as many workers, which ``cores`` cores (0: not known) run."""
         own = timeline.own
         bursts = len(timeline.calls) + len(timeline.locations)
-        own_s, cpu_s = (weighted_count(own.burst, column, bursts) for column in (own.seconds, own.cpu_s))
+        wanted_s = own.cpu_s + own.core_wait_s  # who waits for a core would compute
+        own_s, core_s = (weighted_count(own.burst, column, bursts) for column in (own.seconds, wanted_s))
         removed_s = np.zeros(bursts)
         for one in self.rounds:
             at = _bursts(one.tasks)
-            least_s = float(cpu_s[at].sum()) / cores if cores else 0.0
+            least_s = float(core_s[at].sum()) / cores if cores else 0.0
             whole_s = max(one.again_s(True) - one.begin_s, 1e-300)
             took_s = max(self._more(one, times).again_s(True) - one.begin_s, least_s)
             removed_s[at] = own_s[at] * (1.0 - min(took_s / whole_s, 1.0))
