@@ -84,9 +84,13 @@ class Outside:
 class Facts:
     """One run, and what follows from its record alone."""
 
-    def __init__(self, ppg: PPG, steps: Steps | None = None, outside: Outside | None = None) -> None:
+    def __init__(
+        self, ppg: PPG, steps: Steps | None = None, outside: Outside | None = None, causes_only: bool = False
+    ) -> None:
         """``steps`` are those of the run, if they are known already; ``outside`` gives what this room cannot know."""
         self.ppg = ppg
+        self.causes_only = causes_only
+        """Whether only the causes are wanted: nothing that is hidden behind them, no slow steps, no efficiencies."""
         self._steps = steps
         self._outside = outside if outside is not None else Outside()
 

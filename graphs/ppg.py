@@ -25,7 +25,7 @@ from scalana.graphs.arrays.shards import Shard, each, shards
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.attribution.callpaths import Placer
 from scalana.graphs.attribution.places import Places
-from scalana.graphs.attribution.placing import FrontEnds, call_vertices, no_front_end, place_paths
+from scalana.graphs.attribution.placing import FrontEnds, MakePlacer, call_vertices, no_front_end, place_paths
 from scalana.graphs.bursts.extents import Extents, add_extents, extents_of, helper_extents
 from scalana.graphs.bursts.helper_waits import HeldUp, add_held_up
 from scalana.graphs.bursts.helpers import Sampled
@@ -52,6 +52,7 @@ from scalana.graphs.samples.between import active_s
 from scalana.graphs.samples.collected import collector_path, move_collected
 from scalana.graphs.samples.kernels import KernelTime, kernel_time
 from scalana.graphs.samples.last_places import last_places
+from scalana.graphs.samples.serialised import move_serialised
 from scalana.graphs.samples.unseen import notes_of, unseen_ways
 from scalana.graphs.spans.host import HostActivity, host_activity
 from scalana.graphs.spans.marks import marked_steps
@@ -196,12 +197,14 @@ def build_ppg(
     front_end: FrontEnds = no_front_end,
     symbols: Symbols = no_symbols,
     progress: Callable[[str, int, int], None] | None = None,
+    make_placer: MakePlacer = Placer,
 ) -> PPG:
     """Read a run folder and put everything together.
 
     ``reader`` reads the records, here or elsewhere. ``front_end`` reads the structure of the program from its source;
     without one there are functions and calls, but no loops. ``symbols`` finds the functions and lines of native code.
-    ``progress`` is called with what is being done, how many steps are done, and how many there are.
+    ``progress`` is called with what is being done, how many steps are done, and how many there are. ``make_placer``
+    gives what finds the vertices of call paths, for whoever keeps it from one time to the next.
 
     Raises:
         RecordError: the folder holds no record that can be read.
@@ -210,10 +213,11 @@ def build_ppg(
     chosen, data = reader(folder, symbols, done)
     done("placing call paths")
     collector = collector_path(data)
+    move_serialised(data)
     no_cpu = without_cpu(data)
     assume_running(data.samples)
     models = read_models(folder, {rank.rank: rank.record.file for rank in chosen.ranks})
-    placed = place_paths(data, front_end, models)
+    placed = place_paths(data, front_end, models, make_placer)
     psg, places, placer = placed.psg, placed.places, placed.placer
     move_collected(data, places, psg, collector)
     done("matching communication")

@@ -78,6 +78,8 @@ class _Run:
     sampled: bool
     """Whether anybody looked at what ranks did between their calls."""
     pools: Sequence[CallPool]
+    looks_behind: bool
+    """See :class:`Waiting`."""
     part: float = 1.0
     """Of what is worth a finding, that candidates must cost."""
 
@@ -104,6 +106,8 @@ class Waiting:
     pools: Sequence[CallPool] = ()
     starts: Mapping[int, Start] = field(default_factory=dict)
     """Ranks that other ranks start, by rank."""
+    looks_behind: bool = True
+    """Whether it is wanted what hides behind a cause: that takes as long as all else."""
 
 
 def detect(timeline: Timeline, psg: PSG, waiting: Waiting) -> list[Finding]:
@@ -124,7 +128,7 @@ def detect_halves(
     candidates = join_entries(blamed)
     before = {candidate.code_location: candidate.lost_s for candidate in candidates}
     sampled = bool(timeline.own.samples.any())
-    run = _Run(blamed, before, waiting.replay, total, recorded, sampled, waiting.pools)
+    run = _Run(blamed, before, waiting.replay, total, recorded, sampled, waiting.pools, waiting.looks_behind)
     candidates = join_done_alone(candidates, blamed)
     candidates = among_peers(candidates, [farm.ranks for farm in waiting.farms], blamed)
     candidates = with_started_together(candidates, waiting.starts)
@@ -314,7 +318,7 @@ def _hidden(finding: Finding, candidate: Candidate, larger: list[Finding], run: 
     """What hides behind a finding, where mending that brings much less than it costs each waiting rank; None for what
     is at the same line, or one of those that are told before it."""
     psg = run.blamed.psg
-    if finding.saving_s >= _hidden_s(candidate, run):
+    if not run.looks_behind or finding.saving_s >= _hidden_s(candidate, run):
         return None
     behind = next_cause(candidate, run.before, run.replay)
     if behind is None:

@@ -97,7 +97,7 @@ def _join_parts(candidates: list[Candidate], blamed: BlamedRun, rank: IntArray) 
     joined: dict[CodeLocation, list[IntArray]] = defaultdict(list)
     for candidate in candidates:
         vertex = at.get(id(candidate), candidate.code_location.vertex)
-        joined[replace(candidate.code_location, vertex=vertex)].append(candidate.entries)
+        joined[candidate.code_location._replace(vertex=vertex)].append(candidate.entries)
     return [_candidate(place, np.concatenate(parts), blamed, rank) for place, parts in joined.items()]
 
 
