@@ -81,13 +81,6 @@ __all__ = [
     "StartedBy",
     "TaskTimes",
     "Turn",
-from scalana.detectors.evidence.preparation import (
-    Collecting,
-    Compiling,
-    InputBound,
-    Loading,
-    Serialising,
-    StartedBy,
-    WorkerBound,
-)
+    "UnevenLengths",
+    "WorkerBound",
 ]
