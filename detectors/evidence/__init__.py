@@ -11,7 +11,7 @@ from scalana.detectors.evidence.at_place import (
     SlowedLine,
     Turn,
 )
-from scalana.detectors.evidence.device_time import DeviceTime
+from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
 from scalana.detectors.evidence.evidence import Evidence
 from scalana.detectors.evidence.flat import Flat
 from scalana.detectors.evidence.lengths import UnevenLengths
@@ -32,7 +32,6 @@ from scalana.detectors.evidence.preparation import (
     Compiling,
     InputBound,
     Loading,
-    Serialising,
     StartedBy,
     WorkerBound,
 )
@@ -52,6 +51,8 @@ __all__ = [
     "Compiling",
     "CpuSplit",
     "Deadlock",
+    "DeviceStep",
+    "DeviceStep",
     "DeviceTime",
     "Evidence",
     "Flat",
@@ -75,7 +76,6 @@ __all__ = [
     "PlaceTime",
     "PoolOrder",
     "ScalingForecast",
-    "Serialising",
     "SizeCosts",
     "SlowedLine",
     "StartedBy",

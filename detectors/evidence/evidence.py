@@ -20,7 +20,7 @@ from scalana.detectors.evidence.at_place import (
     SlowedLine,
     Turn,
 )
-from scalana.detectors.evidence.device_time import DeviceTime
+from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
 from scalana.detectors.evidence.flat import Flat, as_dict, plain, updated
 from scalana.detectors.evidence.lengths import UnevenLengths
 from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
@@ -33,7 +33,6 @@ from scalana.detectors.evidence.preparation import (
     Compiling,
     InputBound,
     Loading,
-    Serialising,
     StartedBy,
     WorkerBound,
 )
@@ -106,7 +105,6 @@ class Evidence:
     over_steps: OverSteps | None = None
     compiling: Compiling | None = None
     collecting: Collecting | None = None
-    serialising: Serialising | None = None
     servers: Mapping[str, float] | None = None
     """Seconds that a rank waits for each server without a record, the longest first."""
     compiled: CompiledCode | None = None
@@ -115,6 +113,7 @@ class Evidence:
     step_limit: StepLimit | None = None
     transfers: Transfers | None = None
     busy_cores: BusyCores | None = None
+    device_step: DeviceStep | None = None
     order: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Names of the fields above that are known, in the order in which they became so: that of the report's keys."""
 
