@@ -20,7 +20,7 @@ _TORCHRUN_FLAGS = frozenset(
 """Options of torchrun that take no value."""
 _TORCH_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*[tw]?$")
-_FOR_ALL_HOSTS = frozenset("srun mpirun mpiexec orterun prterun aprun jsrun ibrun pdsh deepspeed".split())
+_FOR_ALL_HOSTS = frozenset("srun mpirun mpiexec orterun prterun aprun jsrun ibrun pdsh".split())
 """Programs that start what stands behind them on every host."""
 _PLAIN = re.compile(r"[^\w.-]+")
 _LONGEST_LABEL = 60
