@@ -14,7 +14,7 @@ from scalana.detectors.evidence.at_place import (
 from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
 from scalana.detectors.evidence.evidence import Evidence
 from scalana.detectors.evidence.flat import Flat
-from scalana.detectors.evidence.lengths import UnevenLengths
+from scalana.detectors.evidence.lengths import Redistribution, UnevenLengths
 from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
 from scalana.detectors.evidence.module_code import (
     CompiledCode,
@@ -75,6 +75,7 @@ __all__ = [
     "PipelineTime",
     "PlaceTime",
     "PoolOrder",
+    "Redistribution",
     "ScalingForecast",
     "SizeCosts",
     "SlowedLine",
