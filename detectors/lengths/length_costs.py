@@ -47,8 +47,8 @@ class LengthCost:
 def fitted(seconds: FloatArray, tokens: FloatArray, squares: FloatArray) -> LengthCost | None:
     """Fit the cost to what ranks took in steps, by least squares over those that are no outliers; each ``[samples]``.
 
-    Of the models whose costs are above 0, and whose base is not below it, the one with the best criterion of Schwarz (1978). None where no model has
-    such costs.
+    Of the models whose costs are above 0, and whose base is not below it, the one with the best criterion of Schwarz
+    (1978). None where no model has such costs.
     """
     best = _best(seconds, tokens, squares)
     if best is None:
