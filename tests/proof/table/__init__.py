@@ -7,6 +7,7 @@ from . import (
     accuracy,
     arena,
     devices,
+    hosts,
     installing,
     live,
     models,
@@ -37,6 +38,7 @@ TOPICS: tuple[Topic, ...] = (
     overhead.MPI,
     size.TOPIC,
     live.TOPIC,
+    hosts.TOPIC,
     installing.TOPIC,
     peers.TOPIC,
 )
