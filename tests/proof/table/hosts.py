@@ -22,7 +22,7 @@ TOPIC = Topic(
             "nodes",
             number(r"^lost: (\d+)"),
         ),
-        ("collect-half", "the same: nodes that died and are kept in part", "== 0", "nodes", number(r"half kept: (\d+)")),
+        ("collect-half", "the same: nodes that are kept in part", "== 0", "nodes", number(r"half kept: (\d+)")),
         ("collect-cpu", "the same: CPU time in the first start", "<= 5", "s", number(r", ([\d.]+) s of CPU time")),
         ("collect-memory", "the same: its memory", "<= 64", "MiB", number(r"^memory of the first start: (\d+)")),
     ),
