@@ -161,8 +161,8 @@ def loading(finding: Finding) -> str:
 
 
 def more_workers(finding: Finding) -> str:
-    """What a step would take with more workers of the loaders, where that is predicted."""
-    bound = finding.evidence.input_bound
+    """What a step would take with more workers of loaders or pools, where that is predicted."""
+    bound = finding.evidence.input_bound or finding.evidence.worker_bound
     if bound is None or not bound.predicted_workers:
         return ""
     (first, first_s), *more = zip(bound.predicted_workers, bound.predicted_step_s, strict=True)
