@@ -26,6 +26,7 @@ from scalana.report.topics import (
     regions,
     rl,
     roofline,
+    slow_down,
     steps,
     time,
 )
@@ -63,6 +64,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic("ranks", ranks.sections, is_detail=True),
     Topic("over-time", over_time.sections, is_detail=True),
     Topic("predictions", predictions.sections),
+    Topic("slow-down", slow_down.sections, slow_down.entries),
     Topic("pipeline", pipeline.sections, pipeline.entries, changes=pipeline.known_changes),
     Topic("device", device.sections, device.entries),
     Topic("rl", rl.sections, rl.entries, changes=rl.known_changes),
