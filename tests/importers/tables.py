@@ -34,7 +34,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Job:
-    """A job of some replicas of a pipeline: 1F1B, reducing gradients over replicas, their norm over all ranks, an optimizer."""
+    """A job of some replicas of a pipeline: 1F1B, gradients over replicas, their norm over all ranks, an optimizer."""
 
     replicas: int = 2
     stages: int = 3

@@ -98,10 +98,10 @@ def test_unequal_lengths_are_named(tmp_path):
     evidence = report.findings[0].evidence.pipeline
     assert evidence.correlation > 0.99
     longest = np.mean([LENGTHS[:, step].max() for step in range(4)]) / np.median(LENGTHS)
-    assert abs(evidence.times / longest - 1.0) < 0.25
+    assert abs(evidence.times / longest - 1.0) < 0.3
     mean = LENGTHS.mean()
     planted = run_s(unequal_lengths, replicas=4) - run_s(lambda *_: float(mean), replicas=4)
-    assert abs(report.findings[0].saving_s / planted - 1.0) < 0.15
+    assert abs(report.findings[0].saving_s / planted - 1.0) < 0.05
     text = report.to_text()
     assert "Microbatches differ in length: the longest of a step takes" in text
     assert "Slow-down of the job" in text

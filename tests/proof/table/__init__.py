@@ -19,6 +19,7 @@ from . import (
     scaling,
     size,
     steps,
+    tables,
 )
 from .topic import Topic
 
@@ -28,6 +29,7 @@ TOPICS: tuple[Topic, ...] = (
     scaling.TOPIC,
     pipelines.TOPIC,
     plans.TOPIC,
+    tables.TOPIC,
     rl.TOPIC,
     devices.TOPIC,
     models.TOPIC,
