@@ -8,6 +8,7 @@ from typing import TypeVar, cast
 
 from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.finding import Finding
 from scalana.detectors.section_name import SectionName
@@ -34,6 +35,11 @@ class Analysis:
     """None where the run shows no steps."""
     window: tuple[int, int] | None = None
     """First and last step where the analysis is of these alone; :attr:`steps` are only these then."""
+
+    @property
+    def blamed(self) -> BlamedRun:
+        """The run with what its waiting is blamed on."""
+        return BlamedRun(self.ppg.timeline, self.ppg.psg, self.blame)
 
     def section(self, name: SectionName[T]) -> T | None:
         """A section; None where the run has nothing for it."""

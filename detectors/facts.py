@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scalana.detectors.delays.blame import BlameTable, blame
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.choices import find_choices
 from scalana.detectors.delays.contexts import same_work
 from scalana.detectors.delays.wait_states import (
@@ -83,9 +84,13 @@ class Outside:
 class Facts:
     """One run, and what follows from its record alone."""
 
-    def __init__(self, ppg: PPG, steps: Steps | None = None, outside: Outside | None = None) -> None:
+    def __init__(
+        self, ppg: PPG, steps: Steps | None = None, outside: Outside | None = None, causes_only: bool = False
+    ) -> None:
         """``steps`` are those of the run, if they are known already; ``outside`` gives what this room cannot know."""
         self.ppg = ppg
+        self.causes_only = causes_only
+        """Whether only the causes are wanted: nothing that is hidden behind them, no slow steps, no efficiencies."""
         self._steps = steps
         self._outside = outside if outside is not None else Outside()
 
@@ -238,6 +243,11 @@ class Facts:
         """Delay costs: all waiting, split over those whose work made it."""
         choice = find_choices(self.timeline, self.psg)
         return blame(self.timeline, self.waits, same_work(self.timeline, self.psg), choice)
+
+    @property
+    def blamed(self) -> BlamedRun:
+        """The run with what its waiting is blamed on."""
+        return BlamedRun(self.timeline, self.psg, self.blame)
 
     @cached_property
     def task_farms(self) -> list[TaskFarm]:

@@ -31,9 +31,10 @@ def analyze(
     steps: Steps | None = None,
     outside: Outside | None = None,
     window: tuple[int, int] | None = None,
+    causes_only: bool = False,
 ) -> Analysis:
     """See :func:`scalana.detectors.analyze`."""
-    facts = Facts(ppg, steps, replace(outside or Outside(), findings_of=_findings_of))
+    facts = Facts(ppg, steps, replace(outside or Outside(), findings_of=_findings_of), causes_only)
     _fill_waiting(facts)
     outcomes = _outcomes(facts)
     time = split_time(ppg.timeline, facts.waits, ppg.run.ranks, ppg.run.seconds)

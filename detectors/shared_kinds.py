@@ -65,7 +65,7 @@ SHARED = (
         "the transfers of all ranks take a large part of a step, though no rank is late; `saving_s` is for an ideal "
         "network",
         "Communication takes a large part of every step.",
-        "in communication, without waiting for each other",
+        "in transfers, without waiting for other ranks or for cores",
         "on an ideal network",
     ),
     _of_all(

@@ -25,7 +25,7 @@ from scalana.graphs.arrays.shards import Shard, each, shards
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.attribution.callpaths import Placer
 from scalana.graphs.attribution.places import Places
-from scalana.graphs.attribution.placing import FrontEnds, call_vertices, no_front_end, place_paths
+from scalana.graphs.attribution.placing import FrontEnds, MakePlacer, call_vertices, no_front_end, place_paths
 from scalana.graphs.bursts.extents import Extents, add_extents, extents_of, helper_extents
 from scalana.graphs.bursts.helper_waits import HeldUp, add_held_up
 from scalana.graphs.bursts.helpers import Sampled
@@ -196,12 +196,14 @@ def build_ppg(
     front_end: FrontEnds = no_front_end,
     symbols: Symbols = no_symbols,
     progress: Callable[[str, int, int], None] | None = None,
+    make_placer: MakePlacer = Placer,
 ) -> PPG:
     """Read a run folder and put everything together.
 
     ``reader`` reads the records, here or elsewhere. ``front_end`` reads the structure of the program from its source;
     without one there are functions and calls, but no loops. ``symbols`` finds the functions and lines of native code.
-    ``progress`` is called with what is being done, how many steps are done, and how many there are.
+    ``progress`` is called with what is being done, how many steps are done, and how many there are. ``make_placer``
+    gives what finds the vertices of call paths, for whoever keeps it from one time to the next.
 
     Raises:
         RecordError: the folder holds no record that can be read.
@@ -213,7 +215,7 @@ def build_ppg(
     no_cpu = without_cpu(data)
     assume_running(data.samples)
     models = read_models(folder, {rank.rank: rank.record.file for rank in chosen.ranks})
-    placed = place_paths(data, front_end, models)
+    placed = place_paths(data, front_end, models, make_placer)
     psg, places, placer = placed.psg, placed.places, placed.placer
     move_collected(data, places, psg, collector)
     done("matching communication")

@@ -73,6 +73,8 @@ class RunInfo:
     """Ranks that other ranks start, by rank."""
     launchers: list[str] = field(default_factory=list)
     """Processes that started the others."""
+    elsewhere_by: list[str] = field(default_factory=list)
+    """Programs by which a job without ranks starts processes on other hosts, none of which has a record."""
     notes: list[str] = field(default_factory=list)
     """What the recorders could not record, as they say."""
     unseen: list[Unseen] = field(default_factory=list)
@@ -122,11 +124,18 @@ def describe_run(
         thinned_ranks=sorted(set(data.rank[data.is_own & data.thinned].tolist())),
         starts=starts_of(data.records, data.rank.tolist(), data.is_own.tolist()),
         launchers=chosen.launchers,
+        elsewhere_by=_elsewhere_by(data.records) if ranks == 1 else [],
         notes=_notes(folder, data, chosen.names, running),
         warnings=[*_unreadable(folder.troubles), *chosen.warnings],
     )
     run.warnings += _warnings(run, data, timeline)
     return run
+
+
+def _elsewhere_by(records: list[ProcessRecord]) -> list[str]:
+    """By which programs processes started others on other hosts."""
+    said = [name for record in records for name in record.meta.get("starts_elsewhere_by", "").split(",")]
+    return list(dict.fromkeys(filter(None, said)))
 
 
 def _unreadable(troubles: list[str]) -> list[str]:
@@ -192,6 +201,12 @@ def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
         warnings.append(
             f"{run.names.listed(run.thinned_ranks)} made too many calls to record each: their communication is "
             "sampled (sums per call path are exact)"
+        )
+    if run.elsewhere_by:
+        shells = " and ".join(run.elsewhere_by)
+        warnings.append(
+            f"processes that {shells} started on other hosts left no record: {shells} passes on no environment. Put "
+            "`scalana run --` before the command that it starts there (docs/hosts.md)"
         )
     if run.ranks > 1 and len(timeline.calls) == 0:
         warnings.append("no communication between the ranks was recorded")

@@ -1,11 +1,16 @@
-"""Records where a program starts processes by :mod:`subprocess`: a rank that another rank starts is late by that."""
+"""Records where a program starts processes by :mod:`subprocess`: a rank that another rank starts is late by that.
+
+And which programs it starts that start others elsewhere: these get nothing of the environment.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
+from scalana.runtime.record.launchers import REMOTE_SHELLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +22,7 @@ _MOST = 64
 _MOST_FRAMES = 16
 _patches = Patches("subprocess")
 _recorded = 0
+_elsewhere: list[str] = []
 
 
 def patch(module: Any) -> None:
@@ -40,3 +46,13 @@ def _started(state: Any, arguments: tuple[Any, ...], result: Any, failure: type[
         lines.append(f"{frame.f_lineno}\t{frame.f_code.co_name}\t{frame.f_code.co_filename}")
         frame = frame.f_back
     core.meta(f"started:{pid}", "\n".join(lines))
+    _note_remote_shell(arguments[1] if len(arguments) > 1 else "")
+
+
+def _note_remote_shell(words: Any) -> None:
+    first = words if isinstance(words, (str, bytes, os.PathLike)) else next(iter(words), "")
+    text = os.fsdecode(first)
+    name = os.path.basename(text if first is not words else text.partition(" ")[0])
+    if name in REMOTE_SHELLS and name not in _elsewhere:
+        _elsewhere.append(name)
+        session.core.meta("starts_elsewhere_by", ",".join(_elsewhere))

@@ -100,7 +100,7 @@ class Report:
 
     def to_timeline(self) -> str | None:
         """A step of the run's pipeline as SVG; None where the run shows no pipeline."""
-        from scalana.report.topics.pipeline import timeline
+        from scalana.report.topics.pipelines.pipeline import timeline
 
         return timeline(self.analysis)
 
@@ -161,31 +161,40 @@ def analyze(
     from scalana.frontend.build import structure_of_run
     from scalana.graphs.ppg import build_ppg, read_here
     from scalana.kept_frames import KeptFrames, symbols
-    from scalana.runtime.record.format import RecordError
 
     changed: list[str] = []
     lacking: list[str] = []
     structure = functools.partial(structure_of_run, lacking)
-    with compiling_ahead(), _no_collections():
-        try:
-            folder = _run_folder(path, launch, source, more)
-            kept = KeptFrames(path)
-            lookup = functools.partial(symbols, changed, kept, folder.moved)
-            with connected(scheduler) as cluster:
-                reader = cluster.read if cluster is not None else read_here
-                ppg = build_ppg(folder, reader=reader, front_end=structure, symbols=lookup, progress=progress)
-            kept.write()
-        except RecordError as error:
-            raise RunDataError(str(error)) from error
-        except OSError as error:
-            raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
+    with compiling_ahead(), no_collections(), data_errors(path):
+        folder = _run_folder(path, launch, source, more)
+        kept = KeptFrames(path)
+        lookup = functools.partial(symbols, changed, kept, folder.moved)
+        with connected(scheduler) as cluster:
+            reader = cluster.read if cluster is not None else read_here
+            ppg = build_ppg(folder, reader=reader, front_end=structure, symbols=lookup, progress=progress)
+        kept.write()
         gone = [
             f"{path} changed after the run (rebuilt or removed): its recorded code has no lines" for path in changed
         ]
         ppg = replace(ppg, run=replace(ppg.run, warnings=[*ppg.run.warnings, *lacking, *gone]))
+        if isinstance(steps, tuple):
+            return Report(_analyze_part(path, ppg, steps))
         if steps is not None:
-            return Report(_analyze_part(path, ppg, steps) if isinstance(steps, tuple) else _analyze_last(ppg, steps))
+            return Report(analyze_last(ppg, steps, _outside()))
         return Report(detectors.analyze(ppg, outside=_outside()))
+
+
+@contextmanager
+def data_errors(path: str) -> Iterator[None]:
+    """What is wrong with the records of a run folder, or its files, as the error for users."""
+    from scalana.runtime.record.format import RecordError
+
+    try:
+        yield
+    except RecordError as error:
+        raise RunDataError(str(error)) from error
+    except OSError as error:
+        raise RunDataError(f"{error.filename or path}: {error.strerror or error}") from error
 
 
 def _run_folder(path: str, launch: int | None, source: Source, more: Sequence[str]) -> RunFolder:
@@ -212,18 +221,19 @@ def _analyze_part(path: str, ppg: PPG, window: tuple[int, int]) -> Analysis:
     return detectors.analyze(part, steps, _outside(), window)
 
 
-def _analyze_last(ppg: PPG, count: int) -> Analysis:
-    """The analysis of the last steps alone, without the first of all; of everything where there are no others."""
+def analyze_last(ppg: PPG, count: int, outside: Outside | None = None, causes_only: bool = False) -> Analysis:
+    """The analysis of the last steps alone, without the first of all; of everything where there are no others. With
+    ``causes_only`` it says no more than a view of a run that goes on shows."""
     from scalana import detectors
     from scalana.detectors.when.step_marks import steps_of
     from scalana.detectors.when.step_range import part_of
 
     steps = steps_of(ppg)
     if steps is None or len(steps) < 2:
-        return detectors.analyze(ppg, outside=_outside())
+        return detectors.analyze(ppg, outside=outside, causes_only=causes_only)
     window = int(steps.number[max(len(steps) - count, 1)]), int(steps.number[-1])
     part, chosen = part_of(ppg, steps, *window)
-    return detectors.analyze(part, chosen, _outside(), window)
+    return detectors.analyze(part, chosen, outside, window, causes_only)
 
 
 def _outside() -> Outside:
@@ -236,7 +246,7 @@ def _outside() -> Outside:
 
 
 @contextmanager
-def _no_collections() -> Iterator[None]:
+def no_collections() -> Iterator[None]:
     """Leave out the search for garbage in cycles, of which an analysis leaves little: it would look at the many objects
     of a large run's records over and over."""
     collects = gc.isenabled()

@@ -17,5 +17,5 @@ class PopFactors:
 
     def annotate(self, findings: Sequence[Finding], facts: Facts) -> Annotated:
         """The same findings, and the efficiencies of the run."""
-        efficiency = facts.efficiency
+        efficiency = None if facts.causes_only else facts.efficiency
         return Annotated(findings, {EFFICIENCY.name: efficiency} if efficiency is not None else {})

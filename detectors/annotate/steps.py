@@ -43,6 +43,8 @@ class InWhichSteps:
             for one, known in zip(findings, by_step, strict=True)
         ]
         known = [(one, lost_s[1]) for one, lost_s in zip(annotated, by_step, strict=True) if lost_s is not None]
+        if facts.causes_only:
+            return Annotated(annotated, {STEADY.name: facts.steady})
         slow = [_of_the_run(step, known, costs.number) for step in slow_steps(steps, facts.ppg, facts.findings_of)]
         return Annotated(annotated, {STEADY.name: facts.steady, SLOW_STEPS.name: slow})
 

@@ -40,19 +40,21 @@ class _Part(NamedTuple):
 def find_choices(timeline: Timeline, psg: PSG) -> IntArray:
     """A number for all activities below the parts of one choice, of several the outermost; :data:`ALONE` for any other
     ``[activities]``. O(activities x depth), and one pass over the own work of the run."""
-    chains = [_chain(vertex, psg) for vertex in timeline.activities.vertex.tolist()]
-    seconds = _seconds_of_parts(chains, timeline, psg)
-    choices, known = _Choices(), set[tuple[_Part, ...]]()
-    for parent in sorted({psg[vertex].parent for chain in chains for vertex in chain}):
+    vertices = timeline.activities.vertex.tolist()
+    chain_of = {vertex: _chain(vertex, psg) for vertex in set(vertices)}
+    chains, parts = [chain_of[vertex] for vertex in vertices], _Parts(psg)
+    seconds = _seconds_of_parts([parts.of_chain(chain) for chain in chains], timeline)
+    choices, known = _Choices(), set[tuple[int, ...]]()
+    for parent in sorted({psg[vertex].parent for chain in chain_of.values() for vertex in chain}):
         for siblings in _without_communication(parent, psg):
-            run = [(psg[vertex], seconds[part]) for vertex in siblings if (part := _part(psg[vertex])) in seconds]
-            parts = tuple(_part(vertex) for vertex, _ in run)
-            if parts in known:
+            run = [(psg[vertex], seconds[part]) for vertex in siblings if (part := parts.of(vertex)) in seconds]
+            which = tuple(parts.of(vertex.index) for vertex, _ in run)
+            if which in known:
                 continue
-            known.add(parts)
+            known.add(which)
             for one, other in _alternatives(run, psg):
-                choices.join(_part(one), _part(other))
-    number = [next((n for v in chain if (n := choices.number(_part(psg[v]))) != ALONE), ALONE) for chain in chains]
+                choices.join(parts.of(one.index), parts.of(other.index))
+    number = [next((n for v in chain if (n := choices.number(parts.of(v))) != ALONE), ALONE) for chain in chains]
     return np.array(number, dtype=np.int64)
 
 
@@ -82,32 +84,50 @@ def same_in_choices(activities: IntArray, work: IntArray, choice: IntArray) -> I
     return np.flatnonzero(np.isin(pair, pair[known]))
 
 
+class _Parts:
+    """Numbers of the parts that vertices are, which are faster to compare."""
+
+    def __init__(self, psg: PSG) -> None:
+        self._psg = psg
+        self._of_vertex: dict[int, int] = {}
+        self._numbers: dict[_Part, int] = {}
+
+    def of(self, vertex: int) -> int:
+        """The part that a vertex is."""
+        number = self._of_vertex.get(vertex)
+        if number is None:
+            here = self._psg[vertex]
+            number = self._numbers.setdefault(_Part(here.place, here.site), len(self._numbers))
+            self._of_vertex[vertex] = number
+        return number
+
+    def of_chain(self, vertices: list[int]) -> set[int]:
+        """The parts that some vertices are."""
+        return {self.of(vertex) for vertex in vertices}
+
+
 class _Choices:
     """Parts that are alternatives to each other, directly or by others: sets that are joined."""
 
     def __init__(self) -> None:
-        self._above: dict[_Part, _Part] = {}
-        self._numbers: dict[_Part, int] = {}
+        self._above: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}
 
-    def join(self, one: _Part, other: _Part) -> None:
+    def join(self, one: int, other: int) -> None:
         self._above.setdefault(one, one)
         self._above.setdefault(other, other)
         self._above[self._top(other)] = self._top(one)
 
-    def _top(self, part: _Part) -> _Part:
+    def _top(self, part: int) -> int:
         while self._above[part] != part:
             part = self._above[part]
         return part
 
-    def number(self, part: _Part) -> int:
+    def number(self, part: int) -> int:
         """Of the choice that a part belongs to, :data:`ALONE` for none."""
         if part not in self._above:
             return ALONE
         return self._numbers.setdefault(self._top(part), len(self._numbers))
-
-
-def _part(vertex: Vertex) -> _Part:
-    return _Part(vertex.place, vertex.site)
 
 
 def _chain(vertex: int, psg: PSG) -> list[int]:
@@ -126,13 +146,14 @@ def _without_communication(parent: int, psg: PSG) -> Iterator[list[int]]:
             yield list(siblings)
 
 
-def _seconds_of_parts(chains: list[list[int]], timeline: Timeline, psg: PSG) -> dict[_Part, FloatArray]:
-    """What every rank was seen to spend in each part that is not too small, in all of its contexts ``[ranks]``."""
+def _seconds_of_parts(parts: list[set[int]], timeline: Timeline) -> dict[int, FloatArray]:
+    """What every rank was seen to spend in each part that is not too small, in all of its contexts ``[ranks]``.
+    ``parts`` are those that each activity lies in."""
     own = timeline.own
-    total_s = weighted_count(own.activity, own.seconds, len(chains))
-    whole_s: dict[_Part, float] = defaultdict(float)
-    for chain, amount in zip(chains, total_s.tolist(), strict=True):
-        for part in {_part(psg[vertex]) for vertex in chain}:
+    total_s = weighted_count(own.activity, own.seconds, len(parts))
+    whole_s: dict[int, float] = defaultdict(float)
+    for around, amount in zip(parts, total_s.tolist(), strict=True):
+        for part in around:
             whole_s[part] += amount
     least_s = TOO_SMALL * float(total_s.sum())
     seconds = {part: np.zeros(timeline.ranks) for part, amount in whole_s.items() if amount > least_s}
@@ -140,10 +161,10 @@ def _seconds_of_parts(chains: list[list[int]], timeline: Timeline, psg: PSG) -> 
     number, first = number_columns(own.activity.astype(np.int64), rank)
     of_pair = np.bincount(number, own.seconds, len(first))
     of_pair[np.bincount(number, own.samples, len(first)) == 0.0] = 0.0
-    activity, begins = own.activity[first], np.searchsorted(own.activity[first], np.arange(len(chains) + 1))
+    activity, begins = own.activity[first], np.searchsorted(own.activity[first], np.arange(len(parts) + 1))
     assert bool(np.all(np.diff(activity) >= 0))
-    for chain, low, high in zip(chains, begins[:-1].tolist(), begins[1:].tolist(), strict=True):
-        for part in {_part(psg[vertex]) for vertex in chain} & seconds.keys():
+    for around, low, high in zip(parts, begins[:-1].tolist(), begins[1:].tolist(), strict=True):
+        for part in around & seconds.keys():
             seconds[part][rank[first[low:high]]] += of_pair[low:high]
     return seconds
 

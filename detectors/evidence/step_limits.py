@@ -33,6 +33,13 @@ class Transfers(Flat):
     """On average."""
     best_bytes_per_s: float
     """Of the fastest twentieth."""
+    in_one_call_step_s: float
+    """What a step, or the run, would take if one call moved all their bytes."""
+    half_bytes_step_s: float
+    """If they moved half the bytes."""
+    calls_s: float = 0.0
+    """What all calls of a step take but for waiting for other ranks. ``limit_s`` is what of this is the network's: as
+    much as if every call went like the fastest quarter of those at its place."""
 
 
 @dataclass(frozen=True, slots=True)

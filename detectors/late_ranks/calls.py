@@ -5,20 +5,20 @@ Where other ranks do the same, every line that takes longer may have its own rea
 
 from __future__ import annotations
 
-from scalana.detectors.delays.blame import BlameTable
+from dataclasses import replace
+
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.candidates import Candidate, add
+from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.thresholds.shares import EXPLAINED, MAJORITY
 from scalana.detectors.whatif.changes import IntervalExcess, interval_excess
-from scalana.graphs.structure.psg import PSG, Place, VertexKind
-from scalana.graphs.timeline import Timeline
+from scalana.graphs.structure.psg import Place, VertexKind
 
 Measured = tuple[Candidate, IntervalExcess | None]
 """A candidate with its excess, where it is on own work."""
 
 
-def measure(candidates: list[Candidate], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Measured]:
+def measure(candidates: list[Candidate]) -> list[Measured]:
     """Measure the excess of candidates, the largest first, and join those that are parts of one call.
 
     It is one call in whatever context the line that makes it stands: the solver of each level of a hierarchy.
@@ -27,16 +27,16 @@ def measure(candidates: list[Candidate], table: BlameTable, timeline: Timeline, 
     of_call: dict[tuple[Place, Place | None], int] = {}
     for candidate in candidates:
         own = candidate.code_location.kind == TargetKind.OWN
-        excess = interval_excess(candidate, table, timeline) if own else None
-        function = _function(candidate, psg) if excess is not None and _wholly(excess) else -1
+        excess = interval_excess(candidate) if own else None
+        function = _function(candidate) if excess is not None and _wholly(excess) else -1
+        psg = candidate.blamed.psg
         call = (psg[function].place, psg[function].site) if function >= 0 else None
         row = of_call.get(call, -1) if call is not None else -1
         if row >= 0 and set(candidate.ranks) <= set(result[row][0].ranks):
-            main, largest = result[row][0], result[row][0].lost_s
-            add(main, candidate)
-            if largest < MAJORITY * main.lost_s:
-                main.code_location = CodeLocation(TargetKind.OWN, function, -1)
-            result[row] = main, interval_excess(main, table, timeline)
+            main = result[row][0].joined([candidate])
+            if result[row][0].lost_s < MAJORITY * main.lost_s:
+                main = replace(main, code_location=CodeLocation(TargetKind.OWN, function, -1))
+            result[row] = main, interval_excess(main)
             continue
         if call is not None:
             of_call.setdefault(call, len(result))
@@ -44,8 +44,9 @@ def measure(candidates: list[Candidate], table: BlameTable, timeline: Timeline, 
     return sorted(result, key=lambda measured: -measured[0].lost_s)
 
 
-def _function(candidate: Candidate, psg: PSG) -> int:
+def _function(candidate: Candidate) -> int:
     """The function that holds a candidate, if there is no communication in it; else -1."""
+    psg = candidate.blamed.psg
     vertex = candidate.code_location.vertex
     function = psg.enclosing(vertex, VertexKind.FUNCTION) if 0 <= vertex < len(psg) else -1
     if function < 0 or psg[function].place.name == "<module>" or psg.communicates(function):

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.choices import with_alternatives
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import Alternative, CodePlace, CpuSplit, Evidence, LargeTasks, LibraryPlace, PlaceTime
@@ -28,21 +27,23 @@ from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
 
-def computes_more(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> bool:
+def computes_more(candidate: Candidate) -> bool:
     """Whether the candidate's ranks use far more CPU at its place than the others.
 
     Where ranks share cores, who computes more waits more for a core too: that wait is then not the cause.
     """
-    cpu = place_time(candidate, table, timeline, psg).cpu_s
+    timeline = candidate.blamed.timeline
+    cpu = place_time(candidate).cpu_s
     here = np.isin(np.arange(timeline.ranks), candidate.ranks)
     return bool((~here).any()) and float(cpu[here].mean()) > FAR_MORE * float(cpu[~here].mean())
 
 
-def may_compute_more(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> bool:
+def may_compute_more(candidate: Candidate) -> bool:
     """Whether samples tell that the candidate's ranks use more CPU at its place over the run than the others, each of
     them worth a period; their numbers vary by their roots. Samples in single stretches, chosen for being long, do not
     tell that."""
-    cpu = place_time(candidate, table, timeline, psg).cpu_s
+    timeline = candidate.blamed.timeline
+    cpu = place_time(candidate).cpu_s
     here = np.isin(np.arange(timeline.ranks), candidate.ranks)
     if here.all():
         return True
@@ -50,53 +51,59 @@ def may_compute_more(candidate: Candidate, table: BlameTable, timeline: Timeline
     return float(cpu[here].mean() - cpu[~here].mean()) >= MORE_SAMPLES * float(np.sqrt(variance))
 
 
-def occurrences(candidate: Candidate, table: BlameTable) -> int:
+def occurrences(candidate: Candidate) -> int:
     """Instances in which the candidate was blamed."""
+    run = candidate.blamed
+    table = run.table
     groups = table.groups
     blamed = comparisons_blamed(np.unique(table.target[candidate.entries]), table)
     blamed &= np.isin(groups.comparison_culprit, table.location[candidate.entries])
     return len(np.unique(table.intervals.instance[blamed[groups.comparison]]))
 
 
-def describe(
-    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, excess: IntervalExcess | None
-) -> Evidence:
+def describe(candidate: Candidate, excess: IntervalExcess | None) -> Evidence:
     """Evidence for the report. Seconds are means over the finding's ranks, and over the others.
 
     ``excess`` is the candidate's, of one on own work.
     """
-    evidence = Evidence(occurrences=occurrences(candidate, table))
+    run = candidate.blamed
+    timeline, psg = run.timeline, run.psg
+    evidence = Evidence(occurrences=occurrences(candidate))
     if candidate.code_location.kind != TargetKind.OWN or excess is None:
         return evidence
-    time = place_time(candidate, table, timeline, psg)
+    time = place_time(candidate)
     here = np.isin(np.arange(timeline.ranks), candidate.ranks)
     wall = float(time.wall_s[here].mean())
     shares = excess.shares()
     return replace(
         evidence,
-        place=_place_time(candidate, time, here, timeline, psg),
+        place=_place_time(candidate, time, here),
         whole_role=are_alike(here, time.wall_s, timeline),
-        caused_s=_caused_s(candidate, table, timeline) if here.all() else None,
+        caused_s=_caused_s(candidate) if here.all() else None,
         cpu=CpuSplit(*shares, excess.asleep) if shares is not None else None,
         large_tasks=LargeTasks(len(excess.over_s), float(excess.over_s.sum())) if excess.of_pieces else None,
         helper_share=float(time.helper_s[here].mean()) / wall if wall > 0.0 else None,
-        waits_at=waits_at(candidate, table, timeline, psg),
-        instead=alternative(candidate, table, timeline, psg),
-        leaf=leaf_of(candidate, table, timeline, psg),
+        waits_at=waits_at(candidate),
+        instead=alternative(candidate),
+        leaf=leaf_of(candidate),
         callers=callers(candidate.code_location.vertex, psg),
         library=_library(candidate.code_location.vertex, psg),
     )
 
 
-def _caused_s(candidate: Candidate, table: BlameTable, timeline: Timeline) -> list[float]:
+def _caused_s(candidate: Candidate) -> list[float]:
     """What each rank of a candidate makes others wait for at its place, in rank-seconds."""
+    run = candidate.blamed
+    table, timeline = run.table, run.timeline
     rank = timeline.locations.rank[table.location[candidate.entries]]
     caused_s = weighted_count(rank, table.seconds[candidate.entries], timeline.ranks)
     return [float(seconds) for seconds in caused_s[candidate.ranks]]
 
 
-def _place_time(candidate: Candidate, time: PlaceSeconds, here: BoolArray, timeline: Timeline, psg: PSG) -> PlaceTime:
+def _place_time(candidate: Candidate, time: PlaceSeconds, here: BoolArray) -> PlaceTime:
     """What the candidate's ranks spend at its place, and the others that they are compared with."""
+    run = candidate.blamed
+    timeline, psg = run.timeline, run.psg
     wall = float(time.wall_s[here].mean())
     if here.all():
         return PlaceTime(wall)
@@ -123,9 +130,11 @@ def _library(vertex: int, psg: PSG) -> LibraryPlace | None:
     return LibraryPlace(inside.file, inside.line, inside.name, called if called != inside.name else "")
 
 
-def waits_at(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> CodePlace | None:
+def waits_at(candidate: Candidate) -> CodePlace | None:
     """Where ranks wait while a thread or child of theirs does what a candidate is about, as for a lock that it holds;
     None where it is not about that."""
+    run = candidate.blamed
+    table, timeline, psg = run.table, run.timeline, run.psg
     activities = timeline.activities
     target, seconds = table.target[candidate.entries], table.seconds[candidate.entries]
     helped = activities.helper[target]
@@ -151,16 +160,18 @@ def balanced_saving_s(finding: Finding, ranks: int) -> float | None:
     return (1.0 - kept) * finding.saving_s if computes and more and MINOR <= kept < 1.0 and finding.saving_s else None
 
 
-def alternative(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> Alternative | None:
+def alternative(candidate: Candidate) -> Alternative | None:
     """What other ranks do instead of a candidate's, if they do so in the stretches in which that delays them: the
     largest place, and the seconds of all in the whole run; None where it is minor."""
+    run = candidate.blamed
+    table, timeline, psg = run.table, run.timeline, run.psg
     targets = np.unique(table.target[candidate.entries])
     compared = with_alternatives(targets, candidate.ranks, table.choice, timeline)
     others = timeline.ranks - len(candidate.ranks)
     if len(compared) == len(targets) or not others:
         return None
     in_place_of = _not_done_by(candidate.ranks, np.setdiff1d(compared, targets), timeline)
-    done = interval_excess(candidate, table, timeline, in_place_of)
+    done = interval_excess(candidate, in_place_of)
     theirs = ~np.isin(timeline.locations.rank[done.location], candidate.ranks)
     if float(done.did_s[theirs].sum()) < MINOR * candidate.lost_s:
         return None

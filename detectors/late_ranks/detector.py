@@ -39,7 +39,8 @@ class LateRanks:
     def detect(self, facts: Facts) -> Outcome:
         """The root causes of waiting."""
         timeline, psg = facts.timeline, facts.psg
-        waiting = Waiting(facts.waits, facts.blame, facts.replay, facts.task_farms, facts.call_pools, facts.run.starts)
+        states, table, replay, starts = facts.waits, facts.blame, facts.replay, facts.run.starts
+        waiting = Waiting(states, table, replay, facts.task_farms, facts.call_pools, starts, not facts.causes_only)
         modules = facts.modules
         findings, halves = detect_halves(timeline, psg, waiting, wanted=modules is not None)
         if modules is not None:

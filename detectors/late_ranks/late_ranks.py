@@ -9,6 +9,7 @@ from itertools import compress
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.served import all_recorded_s
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import WaitStates
@@ -30,6 +31,7 @@ from scalana.detectors.noise.task_farms import TaskFarm
 from scalana.detectors.rollup.alone import join_alternatives, join_done_alone
 from scalana.detectors.rollup.candidates import Candidate, join_entries, shares_of
 from scalana.detectors.rollup.finding_at import finding_at
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.rollup.paths import path_to
 from scalana.detectors.rollup.peers import among_peers
 from scalana.detectors.thresholds.differences import DEAD_BAND
@@ -65,9 +67,9 @@ _NOT_SAMPLED = (TargetKind.CARRIED_IN, TargetKind.UNRESOLVED, TargetKind.TRANSFE
 class _Run:
     """What candidates are judged by."""
 
-    timeline: Timeline
-    psg: PSG
-    table: BlameTable
+    blamed: BlamedRun
+    before: Mapping[CodeLocation, float]
+    """What each place costs, of those that are blamed."""
     replay: Replay
     total_s: float
     """All waiting, in rank-seconds."""
@@ -76,6 +78,8 @@ class _Run:
     sampled: bool
     """Whether anybody looked at what ranks did between their calls."""
     pools: Sequence[CallPool]
+    looks_behind: bool
+    """See :class:`Waiting`."""
     part: float = 1.0
     """Of what is worth a finding, that candidates must cost."""
 
@@ -102,6 +106,8 @@ class Waiting:
     pools: Sequence[CallPool] = ()
     starts: Mapping[int, Start] = field(default_factory=dict)
     """Ranks that other ranks start, by rank."""
+    looks_behind: bool = True
+    """Whether it is wanted what hides behind a cause: that takes as long as all else."""
 
 
 def detect(timeline: Timeline, psg: PSG, waiting: Waiting) -> list[Finding]:
@@ -114,34 +120,37 @@ def detect_halves(
 ) -> tuple[list[Finding], list[Finding]]:
     """The same, and those that cost too little by themselves, but may be one half of a cause, where they are
     ``wanted``: to be told only where the other half is."""
-    table, replay = waiting.table, waiting.replay
+    blamed = BlamedRun(timeline, psg, waiting.table)
     total = float(waiting.states.all_s(timeline).sum())
     recorded = all_recorded_s(timeline)
     if total <= 0.0 or recorded <= 0.0:
         return [], []
-    run = _Run(timeline, psg, table, replay, total, recorded, bool(timeline.own.samples.any()), waiting.pools)
-    candidates = join_done_alone(join_entries(table, timeline, psg), table, timeline, psg)
-    candidates = among_peers(candidates, [farm.ranks for farm in waiting.farms], table, timeline, psg)
+    candidates = join_entries(blamed)
+    before = {candidate.code_location: candidate.lost_s for candidate in candidates}
+    sampled = bool(timeline.own.samples.any())
+    run = _Run(blamed, before, waiting.replay, total, recorded, sampled, waiting.pools, waiting.looks_behind)
+    candidates = join_done_alone(candidates, blamed)
+    candidates = among_peers(candidates, [farm.ranks for farm in waiting.farms], blamed)
     candidates = with_started_together(candidates, waiting.starts)
-    candidates = join_alternatives(candidates, table, psg)
-    candidates = [candidate for candidate in candidates if not _is_between_calls(candidate, psg)]
+    candidates = join_alternatives(candidates)
+    candidates = [candidate for candidate in candidates if not _is_between_calls(candidate)]
     large = [candidate for candidate in candidates if candidate.lost_s >= WORTH_A_FINDING * recorded]
     small = [candidate for candidate in candidates if candidate.lost_s < WORTH_A_FINDING * recorded]
     half = [candidate for candidate in small if wanted and candidate.lost_s >= MAJORITY * WORTH_A_FINDING * recorded]
     half = [candidate for candidate in half if candidate.code_location.kind == TargetKind.OWN]
     judged = _judged(large + half, run)
     started = [is_started(candidate, waiting.starts) for candidate in large]
-    others = [one for one, known in zip(large, started, strict=True) if not known and _starts_apart(one, timeline)]
+    others = [one for one, known in zip(large, started, strict=True) if not known and _starts_apart(one)]
     late = _late(others, small, judged, run)
     late += [(candidate, None) for candidate in compress(large, started)]  # it is known why: this is no noise
-    halves = measure([candidate for candidate in half if _stands_out(candidate, judged, run)], table, timeline, psg)
+    halves = measure([candidate for candidate in half if _stands_out(candidate, judged, run)])
     contention = CoreContention.of(timeline)
 
     def findings_of(measured: list[Measured], run: _Run) -> list[Finding]:
         cases = [
             case
             for candidate, excess in sorted(measured, key=lambda measured: -measured[0].lost_s)
-            if not takes_its_share(candidate, excess, table, timeline, psg, waiting.farms)
+            if not takes_its_share(candidate, excess, waiting.farms)
             and (case := _case(candidate, excess, judged, contention, run)) is not None
         ]
         return _complete(cases, run) if cases else []
@@ -151,60 +160,59 @@ def detect_halves(
 
 def _judged(large: list[Candidate], run: _Run) -> Significance:
     """What stands above noise of the wait groups that some candidates have a share in."""
-    hit = np.zeros(len(run.table.shares.group), dtype=bool)
+    hit = np.zeros(len(run.blamed.table.shares.group), dtype=bool)
     for candidate in large:
-        hit |= shares_of(candidate, run.table)
-    return significance(run.table, run.timeline, run.replay, run.table.shares.group[hit])
+        hit |= shares_of(candidate)
+    return significance(run.blamed, run.replay, run.blamed.table.shares.group[hit])
 
 
 def _late(large: list[Candidate], small: list[Candidate], judged: Significance, run: _Run) -> list[Measured]:
     """The candidates that are late by themselves, and what of the others lies in tasks that are far larger
     than their like (with ``small`` ones beside these)."""
-    table, timeline, psg = run.table, run.timeline, run.psg
-    tasks = UnevenTasks.of(table, timeline, WORTH_A_FINDING * run.recorded_s)
+    tasks = UnevenTasks.of(run.blamed, WORTH_A_FINDING * run.recorded_s)
     loud = [_stands_out(candidate, judged, run) for candidate in large]
     late: list[Measured] = []
     others = [candidate for candidate, signal in zip(large, loud, strict=True) if not signal]
-    for candidate, excess in measure(list(compress(large, loud)), table, timeline, psg):
-        in_turn = _signal(candidate, table, judged.steady) < MAJORITY
+    for candidate, excess in measure(list(compress(large, loud))):
+        in_turn = _signal(candidate, judged.steady) < MAJORITY
         if excess is not None and (
-            (in_turn and tasks.excess(candidate, table, timeline) is not None)
-            or is_ordinary(candidate, excess, table, timeline, psg)
-            or is_made_up_for(candidate, excess, table, timeline, psg)
+            (in_turn and tasks.excess(candidate) is not None)
+            or is_ordinary(candidate, excess)
+            or is_made_up_for(candidate, excess)
         ):
             others.append(candidate)
         else:
             late.append((candidate, excess))
-    return late + list[Measured](tasks.causes(others, small, table, timeline, psg, run.replay))
+    return late + list[Measured](tasks.causes(others, small, run.replay))
 
 
 def _case(
     candidate: Candidate, excess: IntervalExcess | None, judged: Significance, contention: CoreContention, run: _Run
 ) -> _Case | None:
     """A candidate that costs enough, for how sure one can be of it; None for any other."""
-    table, timeline = run.table, run.timeline
+    timeline = run.blamed.timeline
     finding = _finding(candidate, excess, run)
-    steady = _signal(candidate, table, judged.steady)
-    drifts = steady < MAJORITY <= _signal(candidate, table, judged.drifting)
+    steady = _signal(candidate, judged.steady)
+    drifts = steady < MAJORITY <= _signal(candidate, judged.drifting)
     programs = 1.0
     if excess is not None:
         # Who is late on average does more over the run, too; who is late in turn need not.
         in_turn = steady < MAJORITY or len(candidate.ranks) == timeline.ranks
-        more = drifts or computes_in_turn(excess) if in_turn else may_compute_more(candidate, table, timeline, run.psg)
+        more = drifts or computes_in_turn(excess) if in_turn else may_compute_more(candidate)
         programs = contention.programs_part(excess, more)
     evidence = replace(finding.evidence, programs_share=programs, steady_share=steady, drifts=drifts)
     finding = _of_kind(candidate, replace(finding, evidence=evidence), run)
-    if candidate.lost_s < run.part * run.recorded_s * _worth(candidate, finding, table, judged):
+    if candidate.lost_s < run.part * run.recorded_s * _worth(candidate, finding, judged):
         return None
     if candidate.lost_s < run.part * DEAD_BAND * run.total_s and not (steady >= MAJORITY and alone(finding)):
         return None
-    return _Case(candidate, finding, excess, _signal(candidate, table, judged.repeated) < 0.5)
+    return _Case(candidate, finding, excess, _signal(candidate, judged.repeated) < 0.5)
 
 
 def _complete(cases: list[_Case], run: _Run) -> list[Finding]:
     """The findings that are left when it is known what mending each would bring, complete."""
-    table, timeline, psg = run.table, run.timeline, run.psg
-    changes = each(lambda case: change_of(case.candidate, table, timeline, case.excess), cases)
+    timeline = run.blamed.timeline
+    changes = each(lambda case: change_of(case.candidate, case.excess), cases)
     measured_end, ends = run.replay.run_ends_s(with_join_waits(changes, timeline, run.replay))
     cases, ends = _mended_together(cases, changes, measured_end, ends, run)
     findings: list[Finding] = []
@@ -218,15 +226,15 @@ def _complete(cases: list[_Case], run: _Run) -> list[Finding]:
             continue
         behind, balanced_s = _hidden(finding, candidate, findings, run), balanced_saving_s(finding, timeline.ranks)
         evidence = replace(finding.evidence, behind=behind, balanced_saving_s=balanced_s)
-        if little and case.once and _is_import(candidate, psg):
+        if little and case.once and _is_import(candidate):
             continue  # ranks that start one after the other, each with the same modules
         excess = case.excess
         evidence = replace(
             evidence,
-            sync_intervals=sync_intervals_of(candidate, table, timeline, excess) if excess is not None else None,
-            pool=describe_pool(candidate, finding.saving_s, table, timeline, run.pools),
+            sync_intervals=sync_intervals_of(candidate, excess) if excess is not None else None,
+            pool=describe_pool(candidate, finding.saving_s, run.pools),
         )
-        path = path_to(candidate, table, timeline, psg, finding_root(finding))
+        path = path_to(candidate, finding_root(finding))
         finding = replace(finding, evidence=evidence, path=path)
         findings.append(replace(finding, advice=advise(finding)))
         if len(findings) == MOST_FINDINGS:
@@ -243,17 +251,17 @@ def _mended_together(
         (number, *found)
         for number, (case, change, end) in enumerate(zip(cases, changes, ends, strict=True))
         if measured_end - end < _hidden_s(case.candidate, run)
-        and not (case.once and _is_import(case.candidate, run.psg))  # all import, one after the other
-        and (found := with_alike(case.candidate, change, run.table, run.timeline, run.psg)) is not None
+        and not (case.once and _is_import(case.candidate))  # all import, one after the other
+        and (found := with_alike(case.candidate, change)) is not None
     ]
     if not together:
         return cases, ends
-    both = with_join_waits([change for _, _, change in together], run.timeline, run.replay)
+    both = with_join_waits([change for _, _, change in together], run.blamed.timeline, run.replay)
     joined_cases, joined_ends = list(cases), list(ends)
     for (number, joined, _), end in zip(together, run.replay.run_ends_s(both)[1], strict=True):
         case = cases[number]
         if measured_end - end >= max(_hidden_s(case.candidate, run), WORTH_A_FINDING * measured_end):
-            more = describe(joined, run.table, run.timeline, run.psg, case.excess)
+            more = describe(joined, case.excess)
             finding = replace(case.finding, ranks=joined.ranks, evidence=case.finding.evidence.updated(more))
             joined_cases[number] = replace(case, candidate=joined, finding=_of_kind(joined, finding, run))
             joined_ends[number] = end
@@ -262,7 +270,7 @@ def _mended_together(
 
 def _hidden_s(candidate: Candidate, run: _Run) -> float:
     """Seconds that a candidate saves at least, if nothing is hidden behind it."""
-    return LARGELY * candidate.lost_s / max(run.timeline.ranks - len(candidate.ranks), 1)
+    return LARGELY * candidate.lost_s / max(run.blamed.timeline.ranks - len(candidate.ranks), 1)
 
 
 def _is_long_alone(finding: Finding, run_s: float, timeline: Timeline) -> bool:
@@ -277,22 +285,25 @@ def _is_long_alone(finding: Finding, run_s: float, timeline: Timeline) -> bool:
     return alone(finding) and steady >= MAJORITY and place.seconds_here > SLIGHT * run_s
 
 
-def _is_import(candidate: Candidate, psg: PSG) -> bool:
+def _is_import(candidate: Candidate) -> bool:
     """Whether a candidate is the import of a module."""
+    psg = candidate.blamed.psg
     vertex = candidate.code_location.vertex if candidate.code_location.kind == TargetKind.OWN else -1
     return 0 <= vertex < len(psg) and psg[vertex].kind is VertexKind.CALL and psg[vertex].place.name == "import"
 
 
-def _is_between_calls(candidate: Candidate, psg: PSG) -> bool:
+def _is_between_calls(candidate: Candidate) -> bool:
     """Whether a candidate is what a library's worker does before and after the calls that it gets: nobody can change
     that, and no line of the program is behind it."""
+    psg = candidate.blamed.psg
     vertex = candidate.code_location.vertex if candidate.code_location.kind == TargetKind.OWN else -1
     return 0 <= vertex < len(psg) and psg[vertex].place.file == BETWEEN_CALLS
 
 
-def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
+def _starts_apart(candidate: Candidate) -> bool:
     """Whether what is late from before its record starts later than the others by far more than those lie apart:
     a launcher starts ranks one after the other, the later the fewer cores they have."""
+    timeline = candidate.blamed.timeline
     if candidate.code_location.kind != TargetKind.CARRIED_IN:
         return True
     locations = timeline.locations
@@ -306,10 +317,10 @@ def _starts_apart(candidate: Candidate, timeline: Timeline) -> bool:
 def _hidden(finding: Finding, candidate: Candidate, larger: list[Finding], run: _Run) -> HiddenDelay | None:
     """What hides behind a finding, where mending that brings much less than it costs each waiting rank; None for what
     is at the same line, or one of those that are told before it."""
-    psg = run.psg
-    if finding.saving_s >= _hidden_s(candidate, run):
+    psg = run.blamed.psg
+    if not run.looks_behind or finding.saving_s >= _hidden_s(candidate, run):
         return None
-    behind = next_cause(candidate, run.table, run.timeline, psg, run.replay)
+    behind = next_cause(candidate, run.before, run.replay)
     if behind is None:
         return None
     place = psg[max(behind.code_location.vertex, 0)].place
@@ -326,43 +337,44 @@ def finding_root(finding: Finding) -> Hop:
     return Hop(rank, finding.file, finding.line, finding.function, finding.vertex_kind, "", 0.0)
 
 
-def _worth(candidate: Candidate, finding: Finding, table: BlameTable, judged: Significance) -> float:
+def _worth(candidate: Candidate, finding: Finding, judged: Significance) -> float:
     """Part of the recorded rank-seconds that a candidate must cost, by how sure one can be of it."""
     if candidate.code_location.kind in (TargetKind.TRANSFER, TargetKind.UNRESOLVED):
         return WORTH_IF_ONCE  # these vary by themselves and name no line
-    if _signal(candidate, table, judged.repeated) < 0.5:
+    if _signal(candidate, judged.repeated) < 0.5:
         return WORTH_IF_ONCE
-    if finding.evidence.drifts and _signal(candidate, table, judged.part) < 0.5:
+    if finding.evidence.drifts and _signal(candidate, judged.part) < 0.5:
         return WORTH_IF_DRIFTING
     one = len(candidate.ranks) == 1 and alone(finding)  # from time to time, but always the same
-    return WORTH_A_FINDING if one or _signal(candidate, table, judged.steady) >= MAJORITY else WORTH_IF_UNSTEADY
+    return WORTH_A_FINDING if one or _signal(candidate, judged.steady) >= MAJORITY else WORTH_IF_UNSTEADY
 
 
 def _stands_out(candidate: Candidate, judged: Significance, run: _Run) -> bool:
     """Whether what a candidate costs stands above noise: each time, or for a part of the run."""
-    if _signal(candidate, run.table, judged.part) >= 0.5:
+    if _signal(candidate, judged.part) >= 0.5:
         return True
-    if candidate.lost_s < WORTH_IF_DRIFTING * run.recorded_s or 2 * len(candidate.ranks) <= run.timeline.ranks:
+    if candidate.lost_s < WORTH_IF_DRIFTING * run.recorded_s or 2 * len(candidate.ranks) <= run.blamed.timeline.ranks:
         return False  # where it is always the same few ranks, they are late on average over the run as well
-    return _signal(candidate, run.table, judged.drifting) >= MAJORITY
+    return _signal(candidate, judged.drifting) >= MAJORITY
 
 
-def _signal(candidate: Candidate, table: BlameTable, part: FloatArray) -> float:
+def _signal(candidate: Candidate, part: FloatArray) -> float:
     """Mean over the candidate's seconds of a part that is known by wait group."""
+    table = candidate.blamed.table
     shares = table.shares
-    hit = shares_of(candidate, table)
+    hit = shares_of(candidate)
     group = shares.group[hit]
     seconds = table.flow_s[group] * shares.share[hit]
     return float((seconds * part[group]).sum()) / max(float(seconds.sum()), 1e-300)
 
 
 def _finding(candidate: Candidate, excess: IntervalExcess | None, run: _Run) -> Finding:
-    finding = finding_at(candidate.code_location, candidate.ranks, candidate.lost_s, run.psg)
+    finding = finding_at(candidate.code_location, candidate.ranks, candidate.lost_s, run.blamed.psg)
     return replace(
         finding,
         lost_share=candidate.lost_s / run.total_s,
         entries=candidate.entries,
-        evidence=describe(candidate, run.table, run.timeline, run.psg, excess),
+        evidence=describe(candidate, excess),
     )
 
 
@@ -385,7 +397,7 @@ def _kind(candidate: Candidate, finding: Finding, run: _Run) -> str:
     cpu, core_wait = finding.evidence.cpu_split()
     if cpu is not None and core_wait is not None and core_wait > max(0.5, 2 * cpu):
         programs = finding.evidence.programs_share
-        if programs is not None and programs < 0.5 and not computes_more(candidate, run.table, run.timeline, run.psg):
+        if programs is not None and programs < 0.5 and not computes_more(candidate):
             return "waiting-for-core"
     place = finding.evidence.place
     others = place.seconds_others if place is not None else None
@@ -397,7 +409,7 @@ def _kind(candidate: Candidate, finding: Finding, run: _Run) -> str:
 
 def _is_root(candidate: Candidate, run: _Run) -> bool:
     """Whether most of what waited did so in rooted operations, for their root."""
-    table, timeline = run.table, run.timeline
+    table, timeline = run.blamed.table, run.blamed.timeline
     shares, groups = table.shares, table.groups
     targets = np.unique(table.target[candidate.entries])
     hit = np.zeros(len(groups.group_wait_s) + 1, dtype=bool)  # the last for no group

@@ -10,7 +10,6 @@ from collections import defaultdict
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.leaf import steps_below, work_below
@@ -21,21 +20,21 @@ from scalana.graphs.structure.psg import NOWHERE, PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
 
 
-def is_made_up_for(
-    candidate: Candidate, excess: IntervalExcess, table: BlameTable, timeline: Timeline, psg: PSG
-) -> bool:
+def is_made_up_for(candidate: Candidate, excess: IntervalExcess) -> bool:
     """Whether most of a candidate's excess is missing at other lines where the same function is called."""
+    run = candidate.blamed
+    table, timeline, psg = run.table, run.timeline, run.psg
     code_location = candidate.code_location
     if code_location.kind != TargetKind.OWN or not 0 <= code_location.vertex < len(psg):
         return False
     library = psg[code_location.vertex].kind is VertexKind.CALL
     if not library and code_location.line <= 0:
         return False
-    alike = _of_library(code_location.vertex, timeline, psg) if library else _of_helper(candidate, table, timeline, psg)
+    alike = _of_library(code_location.vertex, timeline, psg) if library else _of_helper(candidate)
     own = np.unique(table.target[candidate.entries])
     if not len(np.setdiff1d(alike, own)):
         return False
-    together = interval_excess(candidate, table, timeline, np.union1d(alike, own))
+    together = interval_excess(candidate, np.union1d(alike, own))
     return _with_core_s(together) < MAJORITY * _with_core_s(excess)
 
 
@@ -47,11 +46,13 @@ def _of_library(vertex: int, timeline: Timeline, psg: PSG) -> IntArray:
     return np.flatnonzero([call is not None and known.get(at, False) for at in places.tolist()])
 
 
-def _of_helper(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> IntArray:
+def _of_helper(candidate: Candidate) -> IntArray:
     """The activities below what a candidate's function calls to do most of its work, at whatever line of that function;
     none where it does most of it itself."""
+    run = candidate.blamed
+    timeline, psg = run.timeline, run.psg
     called: dict[Place, float] = defaultdict(float)
-    for steps, seconds in work_below(candidate, table, timeline, psg):
+    for steps, seconds in work_below(candidate):
         called[steps[0].place if steps else NOWHERE] += seconds
     helper = max(called, key=lambda place: called[place], default=NOWHERE)
     function = psg.enclosing(candidate.code_location.vertex, VertexKind.FUNCTION)

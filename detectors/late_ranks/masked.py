@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable, blame
+from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.join_waits import JoinWaits, join_waits
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks.lines import is_made_up_for
 from scalana.detectors.noise.contention import CoreContention
 from scalana.detectors.rollup.candidates import Candidate, join_entries
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.thresholds.factors import COMPARABLE
 from scalana.detectors.thresholds.shares import MAJORITY, SHARE_OF_ITS_OWN
 from scalana.detectors.whatif.changes import excess_of, interval_excess
 from scalana.detectors.whatif.replay import Change, Replay
 from scalana.graphs.arrays.types import FloatArray
-from scalana.graphs.structure.psg import PSG
-from scalana.graphs.timeline import Timeline
+from scalana.graphs.timeline import OwnWork, Timeline
 
 
-def next_cause(
-    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, replay: Replay
-) -> Candidate | None:
+def next_cause(candidate: Candidate, before: Mapping[CodeLocation, float], replay: Replay) -> Candidate | None:
     """Return the largest cause of waiting that is left when ``candidate`` is mended and was smaller before.
 
-    The run is replayed without the candidate's excess, and blamed anew. Only work is a cause that one can mend, and
-    only what of it is not due to turns on shared cores; a message, or lateness that is not explained, tells nothing,
-    nor does a thread that rests until another one is done.
+    ``before`` is what each place costs as it is. The run is replayed without the candidate's excess, and blamed again.
+    Only work is a cause that one can mend, and only what of it is not due to turns on shared cores; a message, or
+    lateness that is not explained, tells nothing, nor does a thread that rests until another one is done.
     """
-    mended = without(candidate, table, timeline, replay)
+    run = candidate.blamed
+    table, timeline, psg = run.table, run.timeline, run.psg
+    mended = without(candidate, replay)
     waits = find_waits(mended)
     behind = blame(mended, waits, table.work, table.choice)
-    before = {c.code_location: c.lost_s for c in join_entries(table, timeline, psg)}
     contention, joined = CoreContention.of(timeline), join_waits(timeline)
-    for other in join_entries(behind, mended, psg):
+    for other in join_entries(BlamedRun(mended, psg, behind)):
         grown = other.lost_s - before.get(other.code_location, 0.0)
         if (
             other.code_location.kind != TargetKind.OWN
@@ -44,10 +45,10 @@ def next_cause(
             or grown < SHARE_OF_ITS_OWN * candidate.lost_s
         ):
             continue
-        if _rests(other, behind, timeline, joined):
+        if _rests(other, timeline.own, joined):
             continue
-        excess = interval_excess(other, behind, mended)
-        if is_made_up_for(other, excess, behind, mended, psg):
+        excess = interval_excess(other)
+        if is_made_up_for(other, excess):
             continue
         # Nobody waits for a rank for longer than it does more: what costs more was in calls that were not written.
         most_s = float(np.maximum(excess.over_s, 0.0).sum()) * max(mended.ranks - 1, 1)
@@ -59,19 +60,20 @@ def next_cause(
     return None
 
 
-def _rests(candidate: Candidate, table: BlameTable, timeline: Timeline, joined: JoinWaits) -> bool:
+def _rests(candidate: Candidate, own: OwnWork, joined: JoinWaits) -> bool:
     """Whether a candidate's ranks but rest there until another of their threads is done: that ends earlier, too, where
     the other one does."""
     if not len(joined):
         return False
-    own = timeline.own
+    table = candidate.blamed.table
     here = table.numbering.activity_mask(table.target[candidate.entries])[own.activity]
     return float(own.seconds[here & np.isin(own.burst, joined.burst)].sum()) > MAJORITY * float(own.seconds[here].sum())
 
 
-def without(candidate: Candidate, table: BlameTable, timeline: Timeline, replay: Replay) -> Timeline:
+def without(candidate: Candidate, replay: Replay) -> Timeline:
     """The timeline as it would be without the excess of a candidate."""
-    removed, earlier, shorter = excess_of(candidate, table, timeline)
+    timeline = candidate.blamed.timeline
+    removed, earlier, shorter = excess_of(candidate)
     enter, leave, end = replay.times_s(Change.of(removed, earlier, shorter))
     calls, locations = timeline.calls, timeline.locations
     start = locations.start_s - earlier
@@ -83,12 +85,14 @@ def without(candidate: Candidate, table: BlameTable, timeline: Timeline, replay:
         timeline,
         calls=replace(calls, enter_s=enter, exit_s=leave),
         locations=replace(locations, start_s=start, end_s=end),
-        own=replace(timeline.own, seconds=_shortened(candidate, table, timeline, removed)),
+        own=replace(timeline.own, seconds=_shortened(candidate, removed)),
     )
 
 
-def _shortened(candidate: Candidate, table: BlameTable, timeline: Timeline, removed: FloatArray) -> FloatArray:
+def _shortened(candidate: Candidate, removed: FloatArray) -> FloatArray:
     """Seconds of the rows of own work, those of the candidate less what was removed from their bursts."""
+    run = candidate.blamed
+    table, timeline = run.table, run.timeline
     own = timeline.own
     hit = table.numbering.activity_mask(table.target[candidate.entries])[own.activity]
     inside = np.bincount(own.burst[hit], weights=own.seconds[hit], minlength=len(removed))

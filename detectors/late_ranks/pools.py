@@ -6,24 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.evidence import PoolOrder
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.thresholds.factors import DOUBLED
 from scalana.detectors.thresholds.shares import MAJORITY, SUBSTANTIAL, WORTH_A_FINDING
 from scalana.detectors.whatif.call_pools import CallPool
 from scalana.graphs.metrics import burst_locations
-from scalana.graphs.timeline import Timeline
 
 
-def describe_pool(
-    candidate: Candidate, saving_s: float, table: BlameTable, timeline: Timeline, pools: Sequence[CallPool]
-) -> PoolOrder | None:
+def describe_pool(candidate: Candidate, saving_s: float, pools: Sequence[CallPool]) -> PoolOrder | None:
     """Evidence of a candidate whose ranks are late with calls of a pool; None for any other, and where no order of
     these pays: the pool's ``workers``, ``tasks``, the ``error`` of its replay, and what is saved by the longest first
     (``longest_first_s``) and by pieces of half the length (``halves_s``), 0 where that is not worth it."""
+    timeline = candidate.blamed.timeline
     for pool in pools:
-        if not _within(candidate, pool, table, timeline):
+        if not _within(candidate, pool):
             continue
         run_s = float(timeline.locations.end_s.max() - timeline.locations.start_s.min())
         least_s = max(WORTH_A_FINDING * run_s, SUBSTANTIAL * saving_s)
@@ -41,8 +38,10 @@ def describe_pool(
     return None
 
 
-def _within(candidate: Candidate, pool: CallPool, table: BlameTable, timeline: Timeline) -> bool:
+def _within(candidate: Candidate, pool: CallPool) -> bool:
     """Whether most of what a candidate's ranks do at its place is done in calls of a pool."""
+    run = candidate.blamed
+    table, timeline = run.table, run.timeline
     own, locations = timeline.own, timeline.locations
     wanted = table.numbering.activity_mask(table.target[candidate.entries])
     location = burst_locations(timeline)[own.burst]

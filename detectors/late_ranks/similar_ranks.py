@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate
@@ -15,18 +14,15 @@ from scalana.detectors.rollup.place_time import place_time
 from scalana.detectors.thresholds.factors import AS_LONG
 from scalana.detectors.whatif.replay import Change
 from scalana.graphs.metrics import burst_locations
-from scalana.graphs.structure.psg import PSG
-from scalana.graphs.timeline import Timeline
 
 
-def with_alike(
-    candidate: Candidate, change: Change, table: BlameTable, timeline: Timeline, psg: PSG
-) -> tuple[Candidate, Change] | None:
+def with_alike(candidate: Candidate, change: Change) -> tuple[Candidate, Change] | None:
     """A candidate with the ranks that take as long at its place, and what goes from the run when all are mended; None
     where there are none, or where these make it more than half of all: then it is the others that do little."""
+    table, timeline = candidate.blamed.table, candidate.blamed.timeline
     if candidate.code_location.kind != TargetKind.OWN:
         return None
-    wall_s = place_time(candidate, table, timeline, psg).wall_s
+    wall_s = place_time(candidate).wall_s
     blamed = np.intersect1d(candidate.ranks, timeline.locations.rank[table.location[candidate.entries]])
     here_s = float(wall_s[candidate.ranks].mean())
     ranks = np.union1d(candidate.ranks, np.flatnonzero(wall_s >= AS_LONG * here_s))

@@ -10,13 +10,13 @@ computes meanwhile, and with what this one computes next, of what it was handed.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.candidates import Candidate, add
+from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.thresholds.counts import SHOWS_THE_NOISE
 from scalana.detectors.thresholds.factors import COMPARABLE, FAR_MORE
@@ -28,7 +28,6 @@ from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import quantiles, weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
-from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import MESSAGES
 
 _NAMED = (VertexKind.LOOP, VertexKind.FUNCTION)
@@ -46,12 +45,13 @@ class UnevenTasks:
     """Those that are large on a different rank each time; none where sizes of all kinds occur ``[calls]``."""
 
     @classmethod
-    def of(cls, table: BlameTable, timeline: Timeline, least_s: float) -> UnevenTasks:
+    def of(cls, blamed: BlamedRun, least_s: float) -> UnevenTasks:
         """Compare all pieces that somebody waits for, if they wait ``least_s`` for messages. O(calls log calls)."""
+        timeline = blamed.timeline
         calls, own = timeline.calls, timeline.own
         count = len(calls)
         # Where few calls are written, it is several pieces that lie between two of them.
-        wait_s = _waits_for_messages(table, timeline)
+        wait_s = _waits_for_messages(blamed)
         if timeline.unwritten is not None or float(wait_s.sum()) < least_s:
             return cls(np.zeros(count, np.int64), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
         cpu_s = weighted_count(own.burst, own.cpu_s, count + len(timeline.locations))[:count]
@@ -63,7 +63,7 @@ class UnevenTasks:
         known = is_piece & (np.bincount(number)[number] >= SHOWS_THE_NOISE)
         alike = known & (cpu_s <= COMPARABLE * usual_s)
         large = known & (cpu_s > FAR_MORE * usual_s)
-        waited, apart = _judge(table, timeline, wait_s, is_piece, large, cpu_s, usual_s)
+        waited, apart = _judge(blamed, wait_s, is_piece, large, cpu_s, usual_s)
         waited_s, apart_s = float(cpu_s[waited].sum()), float(cpu_s[apart].sum())
         between_s = float(cpu_s[known & ~large & ~alike].sum())
         rare = (
@@ -76,45 +76,37 @@ class UnevenTasks:
         return cls(number, alike, large)
 
     def causes(
-        self,
-        candidates: list[Candidate],
-        small: list[Candidate],
-        table: BlameTable,
-        timeline: Timeline,
-        psg: PSG,
-        replay: Replay,
+        self, candidates: list[Candidate], small: list[Candidate], replay: Replay
     ) -> list[tuple[Candidate, IntervalExcess]]:
         """What of some candidates, whose ranks are not late by themselves, lies in large pieces; those in one stretch
         of code without communication are one cause, with ``small`` ones there. It costs the waiting that goes with
         these pieces."""
         groups: dict[Place, list[Candidate]] = defaultdict(list)
         for candidate in candidates:
-            if self.excess(candidate, table, timeline) is not None:
-                groups[_stretch_of_code(candidate, psg)].append(candidate)
+            if self.excess(candidate) is not None:
+                groups[_stretch_of_code(candidate)].append(candidate)
         beside: dict[Place, list[Candidate]] = defaultdict(list)
         if groups:
             for candidate in small:
                 if candidate.code_location.kind == TargetKind.OWN:
-                    beside[_stretch_of_code(candidate, psg)].append(candidate)
+                    beside[_stretch_of_code(candidate)].append(candidate)
         found = []
         for place, group in groups.items():
-            joined = _join(group, psg)
-            for candidate in beside[place]:
-                add(joined, candidate)
-            excess = self.excess(joined, table, timeline)
+            joined = _join(group).joined(beside[place])
+            excess = self.excess(joined)
             if excess is not None:
-                (change,) = with_join_waits([change_of(joined, table, timeline, excess)], timeline, replay)
+                (change,) = with_join_waits([change_of(joined, excess)], joined.blamed.timeline, replay)
                 measured_s, mended_s = replay.ends_s([None, change])
                 less_s = float((measured_s - mended_s).sum() - change.removed_s.sum())
-                joined.lost_s = min(max(less_s, 0.0), joined.lost_s)
-                found.append((joined, excess))
+                found.append((replace(joined, lost_s=min(max(less_s, 0.0), joined.lost_s)), excess))
         return found
 
-    def excess(self, candidate: Candidate, table: BlameTable, timeline: Timeline) -> IntervalExcess | None:
+    def excess(self, candidate: Candidate) -> IntervalExcess | None:
         """What a candidate's ranks do at its place in large pieces, above what they do there in others; None if it is
         nothing notable."""
         if not self.large.any():
             return None
+        table, timeline = candidate.blamed.table, candidate.blamed.timeline
         calls, own = timeline.calls, timeline.own
         count = len(calls)
         wanted = table.numbering.activity_mask(table.target[candidate.entries])
@@ -140,22 +132,23 @@ class UnevenTasks:
         )  # fmt: skip
 
 
-def _join(group: list[Candidate], psg: PSG) -> Candidate:
+def _join(group: list[Candidate]) -> Candidate:
     """One candidate of several in one stretch of code: at the largest if that holds most, else at what contains all."""
     group = sorted(group, key=lambda candidate: -candidate.lost_s)
     largest, lost_s = group[0], sum(candidate.lost_s for candidate in group)
-    code_location = largest.code_location
+    code_location, psg = largest.code_location, largest.blamed.psg
     if largest.lost_s < MAJORITY * lost_s:
         chains = [_without_calls(candidate.code_location.vertex, psg) for candidate in group]
         places = [{psg[vertex].place for vertex in chain} for chain in chains]
         named = [v for v in chains[0] if psg[v].kind in _NAMED and all(psg[v].place in other for other in places)]
         code_location = CodeLocation(code_location.kind, named[0], -1) if named else code_location
     ranks = sorted({rank for candidate in group for rank in candidate.ranks})
-    return Candidate(code_location, np.concatenate([candidate.entries for candidate in group]), lost_s, ranks)
+    return replace(largest.joined(group[1:]), code_location=code_location, ranks=ranks)
 
 
-def _stretch_of_code(candidate: Candidate, psg: PSG) -> Place:
+def _stretch_of_code(candidate: Candidate) -> Place:
     """The outermost loop or function around a candidate that is without communication."""
+    psg = candidate.blamed.psg
     return psg[_without_calls(candidate.code_location.vertex, psg)[-1]].place
 
 
@@ -177,25 +170,21 @@ def _pieces(location: IntArray, cpu_s: FloatArray) -> BoolArray:
     return np.asarray(cpu_s > SLIGHT * long_s[location])
 
 
-def _waits_for_messages(table: BlameTable, timeline: Timeline) -> FloatArray:
+def _waits_for_messages(blamed: BlamedRun) -> FloatArray:
     """Seconds of waiting of every row of the stretches, 0 where it is for no message ``[rows of stretches]``."""
+    table, timeline = blamed.table, blamed.timeline
     intervals = table.intervals
     message = np.isin(timeline.instances.operation[intervals.instance], MESSAGES)
     return np.where(np.repeat(message, np.diff(intervals.first)), intervals.wait_s, 0.0)
 
 
 def _judge(
-    table: BlameTable,
-    timeline: Timeline,
-    wait_s: FloatArray,
-    is_piece: BoolArray,
-    large: BoolArray,
-    cpu_s: FloatArray,
-    usual_s: FloatArray,
+    blamed: BlamedRun, wait_s: FloatArray, is_piece: BoolArray, large: BoolArray, cpu_s: FloatArray, usual_s: FloatArray
 ) -> tuple[IntArray, IntArray]:
     """Of large pieces those that end with a message that somebody waits for, ``wait_s`` being
     :func:`_waits_for_messages`; and of these, those that are far larger than the last piece of who waits, and its next.
     """
+    table, timeline = blamed.table, blamed.timeline
     calls, intervals = timeline.calls, table.intervals
     delay = np.repeat(np.arange(len(intervals.culprit)), np.diff(intervals.first))
     rows = np.flatnonzero(wait_s > 0.0)

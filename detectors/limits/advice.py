@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence import InputBound
+from scalana.detectors.evidence import InputBound, Transfers
 
 ADVICE = {
     "collection-bound": "Call gc.freeze() after the set-up, so that the collector skips the objects that exist by "
@@ -13,12 +13,23 @@ ADVICE = {
     "pickle-bound": "Send less through pickle: send tensors or arrays instead of objects, or shared memory.",
     "program-bound": "All ranks wait for a program that they start here: start it once, earlier, or in the background.",
     "read-bound": "All ranks wait for input here: read ahead in a background thread, or read larger pieces.",
-    "communication-bound": "Send fewer bytes (a smaller data type, gradients accumulated over more microbatches), send "
-    "them while the ranks compute, or combine small messages.",
     "core-bound": "Use fewer threads or processes than cores: OMP_NUM_THREADS or torch.set_num_threads() for each "
     "rank, num_workers of the loaders, the number of ranks. Or use more cores.",
 }
 """By kind."""
+
+
+ADVICE_COMBINE = "Combine the calls of a step into fewer (one flat buffer, larger buckets)."
+ADVICE_FEWER_BYTES = "Send fewer bytes (a smaller data type, gradients accumulated over more microbatches)."
+ADVICE_OVERLAP = "Or send while the ranks compute."
+
+
+def advise_transfers(transfers: Transfers) -> str:
+    """What to change of communication, what saves more first."""
+    some = [(transfers.half_bytes_step_s, ADVICE_FEWER_BYTES)]
+    if round(transfers.step_calls) > 1:
+        some.append((transfers.in_one_call_step_s, ADVICE_COMBINE))
+    return " ".join([*(text for _, text in sorted(some)), ADVICE_OVERLAP])
 
 
 def advise(bound: InputBound, cores: int) -> str:

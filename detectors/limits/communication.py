@@ -8,9 +8,10 @@ import numpy as np
 
 from scalana.detectors.evidence import Transfers
 from scalana.detectors.facts import Facts
-from scalana.detectors.limits.advice import ADVICE
+from scalana.detectors.limits.advice import advise_transfers
 from scalana.detectors.limits.causal_profile import CausalProfile, PlaceProfile
 from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_worth, step_limit
+from scalana.detectors.limits.transfer_model import FASTEST, transfer_model
 from scalana.detectors.reconcile import Extent
 from scalana.graphs.arrays.types import BoolArray
 from scalana.runtime.operations import BY_CODE
@@ -31,14 +32,16 @@ def communication(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
         return []
     most = max(calls, key=lambda place: float(place.path_s.sum()))
     finding = finding_of_place(KIND, most, profile, facts)
-    transfer_s = part * sum(place.mean_s for place in calls)
+    all_s = sum(place.mean_s for place in calls)
+    transfers = _transfers(most, profile, facts, most.mean_s / all_s * saved_s)
     evidence = replace(
         finding.evidence,
-        step_limit=step_limit(transfer_s, half_s, profile.step_s - saved_s, profile),
-        transfers=_transfers(most, profile, facts),
+        step_limit=step_limit(part * all_s, half_s, profile.step_s - saved_s, profile),
+        transfers=replace(transfers, calls_s=all_s),
     )
-    lost_s = transfer_s * profile.steps * facts.timeline.ranks
-    whole = replace(finding, evidence=evidence, saving_s=saved_s * profile.steps, lost_s=lost_s, advice=ADVICE[KIND])
+    lost_s = part * all_s * profile.steps * facts.timeline.ranks
+    advice = advise_transfers(transfers)
+    whole = replace(finding, evidence=evidence, saving_s=saved_s * profile.steps, lost_s=lost_s, advice=advice)
     nothing = np.zeros(0, np.int64)  # who is late for these calls is another question
     return [SharedCause(whole, Extent(tuple(finding.ranks), nothing, nothing), False)]
 
@@ -50,7 +53,7 @@ def _of_the_network(places: list[PlaceProfile], facts: Facts) -> float:
         return 0.0
     transfer_s = facts.waits.transfer_s(facts.timeline)
     taken = [transfer_s[_here(place, facts)] for place in places]
-    fast_s = sum(len(seconds) * float(np.quantile(seconds, 0.25)) for seconds in taken)
+    fast_s = sum(len(seconds) * float(np.quantile(seconds, FASTEST)) for seconds in taken)
     return fast_s / max(sum(float(seconds.sum()) for seconds in taken), 1e-300)
 
 
@@ -59,21 +62,27 @@ def _here(place: PlaceProfile, facts: Facts) -> BoolArray:
     return np.isin(facts.timeline.calls.vertex, place.vertices)
 
 
-def _transfers(place: PlaceProfile, profile: CausalProfile, facts: Facts) -> Transfers:
-    """How much the calls at a place move, and how fast; in a step, by an average rank."""
+def _transfers(place: PlaceProfile, profile: CausalProfile, facts: Facts, saved_s: float) -> Transfers:
+    """How much the calls at a place move, and how fast; in a step, by an average rank. On an ideal network they would
+    make a step ``saved_s`` shorter."""
     calls, ranks = facts.timeline.calls, facts.timeline.ranks
     here = np.flatnonzero(_here(place, facts))
     seconds = facts.waits.transfer_s(facts.timeline)[here]
     moved = calls.nbytes[here].astype(np.float64)
     fast = moved[seconds > 0.0] / seconds[seconds > 0.0]
     count = len(here) / ranks / _steps_recorded(profile, facts)
-    total_s = float(seconds.sum())
+    total_s, operation = float(seconds.sum()), int(calls.operation[here[0]])
+    alike = calls.operation == operation
+    model = transfer_model(calls.nbytes[alike], facts.waits.transfer_s(facts.timeline)[alike])
+    size = float(moved.mean())
     return Transfers(
-        transfer_operation=BY_CODE[int(calls.operation[here[0]])].name,
+        transfer_operation=BY_CODE[operation].name,
         step_calls=count,
-        step_bytes=float(moved.mean()) * count,
+        step_bytes=size * count,
         bytes_per_s=float(moved.sum()) / total_s if total_s > 0.0 else 0.0,
         best_bytes_per_s=float(np.quantile(fast, 0.95)) if len(fast) else 0.0,
+        in_one_call_step_s=profile.step_s - saved_s * model.saved_by_one_call(size, count),
+        half_bytes_step_s=profile.step_s - saved_s * model.saved_by_half_the_bytes(size),
     )
 
 

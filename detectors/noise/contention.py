@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.served import all_recorded_s
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.finding import Finding
@@ -31,7 +31,6 @@ from scalana.detectors.thresholds.shares import (
 from scalana.detectors.whatif.changes import IntervalExcess, excess_of, interval_excess
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
 LATENCY_S, BYTES_PER_S = 1e-3, 2e6
@@ -161,22 +160,23 @@ def does_more(finding: Finding) -> bool:
     return False
 
 
-def turns_s(table: BlameTable, timeline: Timeline, psg: PSG) -> FloatArray:
+def turns_s(blamed: BlamedRun) -> FloatArray:
     """Of the waiting that comes from each target, what is due to turns on shared cores, in rank-seconds
     ``[targets]``: ranks were late there for want of a core, and not by what they do.
 
     Runs are compared by work without what was waited for a core; so is the waiting that this work causes, then.
     """
+    table, timeline = blamed.table, blamed.timeline
     result = np.zeros(table.numbering.wait)
     contention = CoreContention.of(timeline)
     if not contention.oversubscribed:
         return result
     contention = replace(contention, per_cpu=0.0)
     recorded_s = all_recorded_s(timeline)
-    for candidate in join_entries(table, timeline, psg):
+    for candidate in join_entries(blamed):
         if candidate.code_location.kind != TargetKind.OWN or candidate.lost_s < VANISHING * recorded_s:
             continue
-        part = contention.programs_part(interval_excess(candidate, table, timeline))
+        part = contention.programs_part(interval_excess(candidate))
         np.add.at(result, table.target[candidate.entries], table.seconds[candidate.entries] * (1.0 - part))
     return result
 
@@ -199,11 +199,11 @@ def calls_without_core_s(inside_s: FloatArray, timeline: Timeline) -> FloatArray
     return np.maximum(inside_s - (LATENCY_S + payload / BYTES_PER_S), 0.0)
 
 
-def sync_intervals_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: IntervalExcess) -> float:
+def sync_intervals_of(candidate: Candidate, excess: IntervalExcess) -> float:
     """Number of stretches between calls over which a candidate's excess spreads; of uneven ones the large ones count.
 
     That is (sum x)^2 / sum x^2 of the excess x of every stretch.
     """
-    removed = excess_of(candidate, table, timeline, excess)[0]
+    removed = excess_of(candidate, excess)[0]
     squares = float((removed * removed).sum())
     return float(removed.sum()) ** 2 / squares if squares > 0.0 else 0.0

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.delay_costs import propagate
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.noise.task_farms import COUNTER, TaskFarm
@@ -24,8 +23,6 @@ from scalana.detectors.whatif.changes import IntervalExcess, comparisons_blamed
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
-from scalana.graphs.structure.psg import PSG
-from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME, MESSAGES
 
 LOCKS = tuple(BY_NAME[f"win_{name}"].code for name in ("unlock", "flush"))
@@ -35,28 +32,22 @@ AMONG, AMONG_UNEVEN = 0.6, 0.45
 """
 
 
-def is_ordinary(candidate: Candidate, excess: IntervalExcess, table: BlameTable, timeline: Timeline, psg: PSG) -> bool:
+def is_ordinary(candidate: Candidate, excess: IntervalExcess) -> bool:
     """Whether ranks wait for messages of a candidate's, or for locks, which compute as much as most: ranks that have no
     work of their own, or that wait for work which those that do it at all do every time. Sleep is ordinary only
     where all ranks do it: workers that sleep may wait for something that is worth to be told."""
+    timeline = candidate.blamed.timeline
     shares = excess.shares()
     if shares is None or (sum(shares) < LARGELY and not excess.asleep):
         return False
-    if not _most_work_alike(candidate, excess, table, timeline, psg):
+    if not _most_work_alike(candidate, excess):
         return False
-    if not excess.asleep and _stretches_alike(excess, timeline.period_s) and _waiters_idle(candidate, table, timeline):
+    if not excess.asleep and _stretches_alike(excess, timeline.period_s) and _waiters_idle(candidate):
         return True
-    return _done_every_time(candidate, excess, table, timeline, psg) and _handed_on(candidate, table, timeline)
+    return _done_every_time(candidate, excess) and _handed_on(candidate)
 
 
-def takes_its_share(
-    candidate: Candidate,
-    excess: IntervalExcess | None,
-    table: BlameTable,
-    timeline: Timeline,
-    psg: PSG,
-    farms: Sequence[TaskFarm],
-) -> bool:
+def takes_its_share(candidate: Candidate, excess: IntervalExcess | None, farms: Sequence[TaskFarm]) -> bool:
     """Whether a candidate's ranks are those of a pool that are waited for when they hand in what they have computed,
     but take no longer than others for a task, nor hand in the last one long after them. Who takes longer, and
     does fewer for that, is told as such (see :mod:`scalana.detectors.slow_workers.slow_workers`).
@@ -64,11 +55,13 @@ def takes_its_share(
     It is who hands out that may wait for them: if most is waiting of the pool's ranks for each other, or nearly
     half where some pieces are far larger than most, they do not all have work at the same time.
     """
+    run = candidate.blamed
+    table, timeline = run.table, run.timeline
     if excess is not None:
-        shares, work_s = excess.shares(), _work_s(candidate, excess, table, timeline, psg)
+        shares, work_s = excess.shares(), _work_s(candidate, excess)
         if shares is None or sum(shares) < LARGELY:
             return False
-    hit = np.flatnonzero(shares_of(candidate, table))
+    hit = np.flatnonzero(shares_of(candidate))
     group = table.shares.group[hit]
     seconds = table.flow_s[group] * table.shares.share[hit]
     vertex = table.groups.comparison_vertex[table.groups.group_comparison[group]]
@@ -76,7 +69,7 @@ def takes_its_share(
         if float(seconds[np.isin(vertex, list(farm.handing))].sum()) < PREDOMINANT * float(seconds.sum()):
             continue
         ranks = candidate.ranks
-        if not set(ranks) <= set(farm.ranks) or not _within(candidate, farm, table, timeline):
+        if not set(ranks) <= set(farm.ranks) or not _within(candidate, farm):
             continue
         if not farm.alike(ranks) or not farm.end_together(ranks):
             return False
@@ -93,8 +86,10 @@ def takes_its_share(
     return False
 
 
-def _within(candidate: Candidate, farm: TaskFarm, table: BlameTable, timeline: Timeline) -> bool:
+def _within(candidate: Candidate, farm: TaskFarm) -> bool:
     """Whether what a candidate's ranks do at its place are tasks of a pool; what is not resolved is."""
+    run = candidate.blamed
+    table, timeline = run.table, run.timeline
     if candidate.code_location.kind != TargetKind.OWN:
         return candidate.code_location.kind == TargetKind.UNRESOLVED
     own = timeline.own
@@ -105,29 +100,28 @@ def _within(candidate: Candidate, farm: TaskFarm, table: BlameTable, timeline: T
     return inside >= PREDOMINANT * float(own.seconds[rows].sum())
 
 
-def _work_s(
-    candidate: Candidate, excess: IntervalExcess, table: BlameTable, timeline: Timeline, psg: PSG
-) -> FloatArray:
+def _work_s(candidate: Candidate, excess: IntervalExcess) -> FloatArray:
     """What every rank computes at a candidate's place, or all that it spends there if that is sleep ``[ranks]``."""
-    time = place_time(candidate, table, timeline, psg)
+    time = place_time(candidate)
     return time.wall_s if excess.asleep else time.cpu_s
 
 
-def _handed_on(candidate: Candidate, table: BlameTable, timeline: Timeline) -> bool:
+def _handed_on(candidate: Candidate) -> bool:
     """Whether those that wait do so for messages or for locks."""
-    hit = np.flatnonzero(shares_of(candidate, table))
+    table = candidate.blamed.table
+    hit = np.flatnonzero(shares_of(candidate))
     group = table.shares.group[hit]
     seconds = table.flow_s[group] * table.shares.share[hit]
     handed = np.isin(table.groups.group_operation[group], (*MESSAGES, *LOCKS))
     return float(seconds[handed].sum()) >= PREDOMINANT * float(seconds.sum())
 
 
-def _done_every_time(
-    candidate: Candidate, excess: IntervalExcess, table: BlameTable, timeline: Timeline, psg: PSG
-) -> bool:
+def _done_every_time(candidate: Candidate, excess: IntervalExcess) -> bool:
     """Whether every rank does as much at a candidate's place as any other, or nothing, and most of the candidate's do
     so in every round of the loop around it."""
-    work_s = _work_s(candidate, excess, table, timeline, psg)
+    run = candidate.blamed
+    table, timeline, psg = run.table, run.timeline, run.psg
+    work_s = _work_s(candidate, excess)
     if ((work_s > MINOR * work_s.max()) & (work_s < (1.0 - ORDINARY) * work_s.max())).any():
         return False
     own, calls = timeline.own, timeline.calls
@@ -143,8 +137,10 @@ def _done_every_time(
     return bool(2 * np.count_nonzero(every[candidate.ranks]) > len(candidate.ranks))
 
 
-def _waiters_idle(candidate: Candidate, table: BlameTable, timeline: Timeline) -> bool:
+def _waiters_idle(candidate: Candidate) -> bool:
     """Whether those that wait do so for messages, and do next to nothing else in the stretches that are compared."""
+    run = candidate.blamed
+    table, timeline = run.table, run.timeline
     calls, intervals = timeline.calls, table.intervals
     targets = np.unique(table.target[candidate.entries])
     blamed = np.flatnonzero(comparisons_blamed(targets, table)[table.groups.comparison])
@@ -163,13 +159,12 @@ def _waiters_idle(candidate: Candidate, table: BlameTable, timeline: Timeline) -
     return float(wait_s[~idle].sum()) <= MINOR * float(wait_s.sum())
 
 
-def _most_work_alike(
-    candidate: Candidate, excess: IntervalExcess, table: BlameTable, timeline: Timeline, psg: PSG
-) -> bool:
+def _most_work_alike(candidate: Candidate, excess: IntervalExcess) -> bool:
     """Whether most ranks have the same work, of which none of the candidate's does more: over the run, or, where
     whoever is free takes the next piece, by piece."""
+    timeline = candidate.blamed.timeline
     ranks = np.asarray(candidate.ranks)
-    work_s = _work_s(candidate, excess, table, timeline, psg)
+    work_s = _work_s(candidate, excess)
     largest = float(work_s[ranks].max())
     same = work_s >= MAJORITY * largest
     if largest <= 0.0 or 2 * np.count_nonzero(same) <= timeline.ranks or (excess.asleep and not same.all()):

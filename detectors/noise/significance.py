@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.sync_intervals import SyncIntervals
 from scalana.detectors.noise.verdict import beyond_noise, means_of
 from scalana.detectors.thresholds.certainty import OUTLYING
@@ -42,7 +42,7 @@ class Significance:
     """Part that comes from places with instances enough to tell ``[wait groups]``."""
 
 
-def significance(table: BlameTable, timeline: Timeline, replay: Replay, wanted: IntArray) -> Significance:
+def significance(blamed: BlamedRun, replay: Replay, wanted: IntArray) -> Significance:
     """Judge wait groups by exact times: the own time of every member's stretch, less what it waited for a core.
 
     A wait is significant where its culprit is late *on average over all instances of the place*, or where this
@@ -50,11 +50,12 @@ def significance(table: BlameTable, timeline: Timeline, replay: Replay, wanted: 
 
     Only what concerns the groups ``wanted`` is looked at; of others all is 0.
     """
+    table, timeline = blamed.table, blamed.timeline
     intervals, groups = table.intervals, table.groups
     count = len(groups.group_wait_s)
     asked = np.zeros(len(groups.comparison_culprit), dtype=bool)
     asked[groups.group_comparison[wanted]] = True
-    site = _sites(table, timeline)
+    site = _sites(blamed)
     here = np.zeros(int(site.max(initial=-1)) + 1, dtype=bool)
     here[site[asked[groups.comparison]]] = True
     latenesses = np.flatnonzero(here[site])
@@ -185,8 +186,9 @@ def _judge(
     return signal, signal & persistent, drifting, enough
 
 
-def _sites(table: BlameTable, timeline: Timeline) -> IntArray:
+def _sites(blamed: BlamedRun) -> IntArray:
     """Number of (vertex of the late call, communicator, vertex of the last common one) ``[latenesses]``."""
+    table, timeline = blamed.table, blamed.timeline
     intervals, calls = table.intervals, timeline.calls
     since = np.where(intervals.since_culprit >= 0, calls.vertex[np.maximum(intervals.since_culprit, 0)], -1)
     communicator = timeline.instances.communicator[intervals.instance]

@@ -78,7 +78,7 @@ class Pipelines:
             if diagnosis.attribution.trusted:  # else nobody knows better, and other detectors have the word
                 outcome.explained += extents(recorded) + _on_devices(recorded, facts)
             culprits = [one for one in find_culprits(diagnosis) if not recorded.doubtful or one.cause in OF_A_RANK]
-            places = Places(facts.timeline, facts.psg, facts.blame)
+            places = Places(facts.blamed)
             maker = FindingMaker(recorded, diagnosis, places, facts.wait_s)
             plain = bool(found) or recorded.schedule == FORWARDS or recorded.doubtful  # replicas do the same
             plain = plain or engine_of(recorded).is_unknown

@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.contexts import ALONE
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.rollup.candidates import Candidate, add
+from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.thresholds.shares import MAJORITY, NEARLY_ALL, NEXT_TO_NOTHING, TOO_SMALL
 from scalana.graphs.arrays.segments import weighted_count
@@ -27,13 +28,14 @@ from scalana.graphs.timeline import Timeline
 _PARTS = (VertexKind.BRANCH, VertexKind.LOOP, VertexKind.FUNCTION)
 
 
-def join_done_alone(candidates: list[Candidate], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candidate]:
+def join_done_alone(candidates: list[Candidate], blamed: BlamedRun) -> list[Candidate]:
     """Join candidates on the same ranks that lie in a part of the program without communication in which no other rank
     was seen to do more than next to nothing: the outermost such part. Largest candidate first.
 
     The largest of them stands for it if it holds most of it; else the innermost part that holds nearly all.
     """
-    above = {number: _around(candidate, psg) for number, candidate in enumerate(candidates)}
+    timeline, psg = blamed.timeline, blamed.psg
+    above = {number: _around(candidate) for number, candidate in enumerate(candidates)}
     enough = TOO_SMALL * sum(candidate.lost_s for candidate in candidates)
     above = {number: chain for number, chain in above.items() if chain and candidates[number].lost_s >= enough}
     if len(above) < 2:
@@ -46,58 +48,61 @@ def join_done_alone(candidates: list[Candidate], table: BlameTable, timeline: Ti
         if whole:
             parts[whole[-1], tuple(candidates[number].ranks)].append(number)
     gone: set[int] = set()
+    joined: dict[int, Candidate] = {}
     for numbers in parts.values():
         if len(numbers) > 1:
             main, *others = sorted(numbers, key=lambda number: -candidates[number].lost_s)
-            _join(candidates[main], [candidates[number] for number in others], psg)
+            joined[main] = _join(candidates[main], [candidates[number] for number in others])
             gone.update(others)
-    kept = [candidate for number, candidate in enumerate(candidates) if number not in gone]
+    kept = [joined.get(number, candidate) for number, candidate in enumerate(candidates) if number not in gone]
     return sorted(kept, key=lambda candidate: -candidate.lost_s)
 
 
-def join_alternatives(candidates: list[Candidate], table: BlameTable, psg: PSG) -> list[Candidate]:
+def join_alternatives(candidates: list[Candidate]) -> list[Candidate]:
     """Join candidates on the same ranks that lie in one function, and in parts of one choice: what these ranks run
     instead of what others do is one cause, from wherever the function is called. Largest candidate first."""
-    result: list[Candidate] = []
-    main: dict[object, Candidate] = {}
+    result: list[list[Candidate]] = []  # each with its parts, the one that stands for them first
+    main: dict[object, int] = {}
     for candidate in candidates:
+        psg = candidate.blamed.psg
         vertex = candidate.code_location.vertex
-        chosen = _choice_of(candidate, table) if candidate.code_location.kind == TargetKind.OWN else ALONE
+        chosen = _choice_of(candidate) if candidate.code_location.kind == TargetKind.OWN else ALONE
         function = psg.enclosing(vertex, VertexKind.FUNCTION) if 0 < vertex < len(psg) else -1
         if chosen == ALONE or function < 0:
-            result.append(candidate)
+            result.append([candidate])
             continue
-        first = main.setdefault((chosen, psg[function].place), candidate)
-        if first is candidate or not set(candidate.ranks) <= set(first.ranks):
-            result.append(candidate)
+        first = main.setdefault((chosen, psg[function].place), len(result))
+        if first == len(result) or not set(candidate.ranks) <= set(result[first][0].ranks):
+            result.append([candidate])
         else:
-            add(first, candidate)
-    return sorted(result, key=lambda candidate: -candidate.lost_s)
+            result[first].append(candidate)
+    return sorted((main.joined(parts) for main, *parts in result), key=lambda candidate: -candidate.lost_s)
 
 
-def _choice_of(candidate: Candidate, table: BlameTable) -> int:
+def _choice_of(candidate: Candidate) -> int:
     """The choice in which all of a candidate's work lies, ALONE for none."""
+    table = candidate.blamed.table
     found = np.unique(table.choice[table.target[candidate.entries]])
     return int(found[0]) if len(found) == 1 else ALONE
 
 
-def _join(main: Candidate, others: list[Candidate], psg: PSG) -> None:
-    largest = main.lost_s
-    chain = _around(main, psg)
+def _join(main: Candidate, others: list[Candidate]) -> Candidate:
+    chain = _around(main)
     held: dict[int, float] = defaultdict(float)
     for part in (main, *others):
-        for vertex in _around(part, psg):
+        for vertex in _around(part):
             held[vertex] += part.lost_s
-    for part in others:
-        add(main, part)
-    if largest < MAJORITY * main.lost_s:
-        vertex = next(vertex for vertex in chain if held[vertex] >= NEARLY_ALL * main.lost_s)
-        main.code_location = CodeLocation(TargetKind.OWN, vertex, -1)
+    joined = main.joined(others)
+    if main.lost_s >= MAJORITY * joined.lost_s:
+        return joined
+    vertex = next(vertex for vertex in chain if held[vertex] >= NEARLY_ALL * joined.lost_s)
+    return replace(joined, code_location=CodeLocation(TargetKind.OWN, vertex, -1))
 
 
-def _around(candidate: Candidate, psg: PSG) -> list[int]:
+def _around(candidate: Candidate) -> list[int]:
     """The branches, loops and functions around a candidate, innermost first, up to one that communicates; none of what
     is no own work."""
+    psg = candidate.blamed.psg
     result: list[int] = []
     if candidate.code_location.kind != TargetKind.OWN:
         return result

@@ -7,7 +7,8 @@ calls.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from scalana.detectors.thresholds.counts import WRAPPER_LINES
@@ -62,14 +63,25 @@ def depth(vertex: int, psg: PSG) -> int:
     return sum(1 for _ in psg.ancestors(vertex))
 
 
-def is_one_of_several(function: int, psg: PSG, ran: Container[int] | None = None) -> bool:
+Sites = Mapping[tuple[int, Place | None], Sequence[int]]
+"""The functions that each call leads to, by the vertex that makes the call and the place where it does."""
+
+
+def call_sites(psg: PSG) -> Sites:
+    """All calls of a program that lead to functions of its structure."""
+    found: dict[tuple[int, Place | None], list[int]] = defaultdict(list)
+    for vertex in psg.vertices:
+        if vertex.kind is VertexKind.FUNCTION:
+            found[vertex.parent, vertex.site].append(vertex.index)
+    return found
+
+
+def is_one_of_several(function: int, sites: Sites, psg: PSG, ran: Container[int] | None = None) -> bool:
     """Whether what calls a function calls others as well, now this and now that: of all that the source shows, or of
     those that were seen to run."""
     here = psg[function]
-    beside = (psg[other] for other in psg[here.parent].children if ran is None or other in ran)
-    return any(
-        other.kind is VertexKind.FUNCTION and other.site == here.site and other.place != here.place for other in beside
-    )
+    beside = sites.get((here.parent, here.site), ())
+    return any(psg[other].place != here.place for other in beside if ran is None or other in ran)
 
 
 def _own_code(function: int, psg: PSG) -> Iterable[Vertex]:

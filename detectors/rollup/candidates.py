@@ -9,12 +9,13 @@ functions that one line or function calls, and none of which holds a large part 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.library_calls import PartSeconds, library_place, settled, whole_call
 from scalana.detectors.rollup.named_place import CodeLocation, named_places
@@ -23,13 +24,13 @@ from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.structure.psg import PSG, VertexKind
-from scalana.graphs.timeline import Timeline
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Candidate:
-    """Entries of the blame table that are one cause."""
+    """Entries of the blame table that are one cause, bound to the run that they were found in."""
 
+    blamed: BlamedRun
     code_location: CodeLocation
     entries: IntArray
     """Rows of the blame table."""
@@ -37,10 +38,16 @@ class Candidate:
     ranks: list[int]
     """Ranks that hold a notable part of it, in order."""
 
+    def joined(self, others: Iterable[Candidate]) -> Candidate:
+        """With the entries and the seconds of others, at the same place and on the same ranks."""
+        parts = [self, *others]
+        entries = np.concatenate([part.entries for part in parts]) if len(parts) > 1 else self.entries
+        return replace(self, entries=entries, lost_s=sum(part.lost_s for part in parts))
 
-def shares_of(candidate: Candidate, table: BlameTable) -> np.ndarray:
+
+def shares_of(candidate: Candidate) -> np.ndarray:
     """Which rows of the table's shares come to rest on a candidate ``[rows of Shares]``."""
-    return shares_of_entries(candidate.entries, table)
+    return shares_of_entries(candidate.entries, candidate.blamed.table)
 
 
 def shares_of_entries(entries: IntArray, table: BlameTable) -> np.ndarray:
@@ -50,24 +57,26 @@ def shares_of_entries(entries: IntArray, table: BlameTable) -> np.ndarray:
     return np.asarray(hit[table.share_entry])
 
 
-def join_entries(table: BlameTable, timeline: Timeline, psg: PSG) -> list[Candidate]:
+def join_entries(blamed: BlamedRun) -> list[Candidate]:
     """Join the entries of a blame table, largest candidate first. Every entry is in exactly one candidate."""
+    table, timeline, psg = blamed.table, blamed.timeline, blamed.psg
     if not len(table.target):
         return []
     rank = timeline.locations.rank[table.location]
-    code_locations, number = _code_locations_by_rank(table, rank, timeline, psg)
+    code_locations, number = _code_locations_by_rank(blamed, rank)
     order = np.argsort(number, kind="stable")
     first = np.searchsorted(number[order], np.arange(len(code_locations) + 1))
     candidates = []
     for code_location, low, high in zip(code_locations, first[:-1].tolist(), first[1:].tolist(), strict=True):
-        candidates.append(_candidate(code_location, order[low:high], table, rank))
-    candidates = _join_parts(candidates, table, rank, psg)
-    candidates = _join_small_callees(_join_called(candidates, psg), table, rank, psg)
-    return sorted(_join_contexts(candidates, table, rank, psg), key=lambda candidate: -candidate.lost_s)
+        candidates.append(_candidate(code_location, order[low:high], blamed, rank))
+    candidates = _join_parts(candidates, blamed, rank)
+    candidates = _join_small_callees(_join_called(candidates, psg), blamed, rank)
+    return sorted(_join_contexts(candidates, blamed, rank), key=lambda candidate: -candidate.lost_s)
 
 
-def _join_parts(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
+def _join_parts(candidates: list[Candidate], blamed: BlamedRun, rank: IntArray) -> list[Candidate]:
     """Join the parts of a library's call that are one cause: where :func:`.library_calls.settled` has them stand."""
+    table, psg = blamed.table, blamed.psg
     ranks = int(rank.max(initial=-1)) + 1
     own = [candidate for candidate in candidates if candidate.code_location.kind == TargetKind.OWN]
     calls = {
@@ -88,28 +97,27 @@ def _join_parts(candidates: list[Candidate], table: BlameTable, rank: IntArray, 
     joined: dict[CodeLocation, list[IntArray]] = defaultdict(list)
     for candidate in candidates:
         vertex = at.get(id(candidate), candidate.code_location.vertex)
-        joined[replace(candidate.code_location, vertex=vertex)].append(candidate.entries)
-    return [_candidate(place, np.concatenate(parts), table, rank) for place, parts in joined.items()]
+        joined[candidate.code_location._replace(vertex=vertex)].append(candidate.entries)
+    return [_candidate(place, np.concatenate(parts), blamed, rank) for place, parts in joined.items()]
 
 
-def _candidate(code_location: CodeLocation, entries: IntArray, table: BlameTable, rank: IntArray) -> Candidate:
-    seconds = np.bincount(rank[entries], weights=table.seconds[entries])
+def _candidate(code_location: CodeLocation, entries: IntArray, blamed: BlamedRun, rank: IntArray) -> Candidate:
+    seconds = np.bincount(rank[entries], weights=blamed.table.seconds[entries])
     notable = np.nonzero(seconds >= NOTABLE * seconds.max())[0]
-    return Candidate(code_location, entries, float(seconds.sum()), notable.tolist())
+    return Candidate(blamed, code_location, entries, float(seconds.sum()), notable.tolist())
 
 
-def _code_locations_by_rank(
-    table: BlameTable, rank: IntArray, timeline: Timeline, psg: PSG
-) -> tuple[list[CodeLocation], IntArray]:
+def _code_locations_by_rank(blamed: BlamedRun, rank: IntArray) -> tuple[list[CodeLocation], IntArray]:
     """The code locations that occur, and which of them every entry's is.
 
     Decided rank by rank; entries that are small, of which a large job has very many, are decided over all ranks.
     """
+    table, timeline, psg = blamed.table, blamed.timeline, blamed.psg
     decider = np.where(table.seconds >= VANISHING * float(table.seconds.sum()), rank, -1)
     case, chosen = number_columns(decider, table.target)
     deciders = decider[chosen].tolist()
     seconds = np.bincount(case, weights=table.seconds, minlength=len(chosen)).tolist()
-    leaves = [_leaf(table, target, timeline, psg) for target in table.target[chosen].tolist()]
+    leaves = [_leaf(blamed, target) for target in table.target[chosen].tolist()]
     numbers: dict[CodeLocation, int] = {}
     named = named_places(leaves, deciders, seconds, timeline, psg)
     place = [numbers.setdefault(code_location, len(numbers)) for code_location in named]
@@ -122,7 +130,8 @@ def _code_locations_by_rank(
     return [code_locations[row] for row in order.tolist()], back[number]
 
 
-def _leaf(table: BlameTable, target: int, timeline: Timeline, psg: PSG) -> CodeLocation:
+def _leaf(blamed: BlamedRun, target: int) -> CodeLocation:
+    table, timeline, psg = blamed.table, blamed.timeline, blamed.psg
     kind, row = table.numbering.describe(target)
     if kind != TargetKind.OWN:
         return CodeLocation(kind, row, -1)
@@ -142,9 +151,9 @@ def _join_called(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
     they do, so that a sample names either. It is called in the same loop, or else computes outside of one, where it
     could take no time by itself. The line that calls a function which holds more, in turn, stands with that.
     """
-    largest: dict[int, Candidate] = {}
-    called_at: dict[tuple[int, int], Candidate] = {}
-    result = []
+    largest: dict[int, int] = {}
+    called_at: dict[tuple[int, int], int] = {}
+    result: list[list[Candidate]] = []  # each with its parts, the one that stands for them first
     for candidate in sorted(candidates, key=lambda c: -c.lost_s):
         if candidate.code_location.kind == TargetKind.OWN:
             vertex = candidate.code_location.vertex
@@ -155,16 +164,16 @@ def _join_called(candidates: list[Candidate], psg: PSG) -> list[Candidate]:
             main = largest.get(caller_loop if caller_loop >= 0 else caller) if loop < 0 and caller >= 0 else None
             if main is None and not (library and _is_python(psg[vertex].place.file)):
                 main = called_at.get((psg.enclosing(vertex, VertexKind.FUNCTION), candidate.code_location.line))
-            if main is not None and set(candidate.ranks) <= set(main.ranks):
-                add(main, candidate)
+            if main is not None and set(candidate.ranks) <= set(result[main][0].ranks):
+                result[main].append(candidate)
                 continue
             for container in (loop, function):
                 if container >= 0:
-                    largest.setdefault(container, candidate)
+                    largest.setdefault(container, len(result))
             for call in _calls_above(vertex, psg):
-                called_at.setdefault(call, candidate)
-        result.append(candidate)
-    return result
+                called_at.setdefault(call, len(result))
+        result.append([candidate])
+    return [main.joined(parts) for main, *parts in result]
 
 
 def _is_python(file: str) -> bool:
@@ -181,11 +190,12 @@ def _calls_above(vertex: int, psg: PSG) -> Iterator[tuple[int, int]]:
             yield psg.enclosing(above.parent, VertexKind.FUNCTION), place.line
 
 
-def _join_small_callees(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
+def _join_small_callees(candidates: list[Candidate], blamed: BlamedRun, rank: IntArray) -> list[Candidate]:
     """Join what lies below one line that calls, or one function, without communication, where no part of it is large.
 
     So a table of handlers is one cause, and so are many modules that one line imports: the innermost that holds them.
     """
+    psg = blamed.psg
     parts: dict[tuple[int, int], list[int]] = defaultdict(list)
     code_locations: dict[tuple[int, int], CodeLocation] = {}
     everything: list[Candidate | None] = []
@@ -214,7 +224,7 @@ def _join_small_callees(candidates: list[Candidate], table: BlameTable, rank: In
             part.lost_s for _, part in held
         ):
             continue
-        joined = _candidate(code_locations[place], np.concatenate([part.entries for _, part in held]), table, rank)
+        joined = _candidate(code_locations[place], np.concatenate([part.entries for _, part in held]), blamed, rank)
         for number, _ in held:
             everything[number] = None
         include(joined, sorted({outer for number, _ in held for outer in around[number] if outer < place}))
@@ -256,14 +266,9 @@ def _around(vertex: int, psg: PSG) -> tuple[int, int, int, int]:
     return found[0], found[1], found[2], found[3]
 
 
-def add(candidate: Candidate, other: Candidate) -> None:
-    """Join another one to a candidate, which stays where it is."""
-    candidate.entries = np.concatenate([candidate.entries, other.entries])
-    candidate.lost_s += other.lost_s
-
-
-def _join_contexts(candidates: list[Candidate], table: BlameTable, rank: IntArray, psg: PSG) -> list[Candidate]:
+def _join_contexts(candidates: list[Candidate], blamed: BlamedRun, rank: IntArray) -> list[Candidate]:
     """Join candidates of one place that was reached by several call paths, where they are about the same ranks."""
+    psg = blamed.psg
     joined: dict[object, list[Candidate]] = defaultdict(list)
     ordered = sorted(candidates, key=lambda c: -c.lost_s)
     for candidate in ordered:
@@ -284,9 +289,9 @@ def _join_contexts(candidates: list[Candidate], table: BlameTable, rank: IntArra
             library_place(code_location.vertex, psg),
             function,
         )
-        for other in joined[key]:
+        for row, other in enumerate(joined[key]):
             if set(other.ranks) & set(candidate.ranks) or other.lost_s > 20 * candidate.lost_s:
-                add(other, candidate)
+                joined[key][row] = other.joined([candidate])
                 break
         else:
             joined[key].append(candidate)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
-from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import Leaf
 from scalana.detectors.rollup.call_sites import calls_of
@@ -43,10 +44,10 @@ def steps_below(root: Place, vertex: int, line: int, psg: PSG) -> list[Step]:
         line = site.line
 
 
-def work_below(
-    candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG
-) -> Iterator[tuple[list[Step], float]]:
+def work_below(candidate: Candidate) -> Iterator[tuple[list[Step], float]]:
     """The ways from the function in which a cause is named to its work, with the seconds of each."""
+    run = candidate.blamed
+    table, timeline, psg = run.table, run.timeline, run.psg
     seconds: dict[int, float] = defaultdict(float)
     for target, amount in zip(
         table.target[candidate.entries].tolist(), table.seconds[candidate.entries].tolist(), strict=True
@@ -67,21 +68,22 @@ def _ways(
 
 
 def place_of_excess(
-    location: IntArray, activity: IntArray, seconds: FloatArray, table: BlameTable, timeline: Timeline, psg: PSG
+    location: IntArray, activity: IntArray, seconds: FloatArray, blamed: BlamedRun
 ) -> tuple[Candidate, Leaf | None] | None:
     """The place with most of what locations did more than usual, and the leaf below; None where it is nothing. The
     columns are activities of locations, and how much more, each ``[entries]``."""
-    excess = table.of_excess(location, activity, seconds)
-    for candidate in join_entries(excess, timeline, psg):
-        return candidate, leaf_of(candidate, excess, timeline, psg)
+    excess = blamed.table.of_excess(location, activity, seconds)
+    for candidate in join_entries(replace(blamed, table=excess)):
+        return candidate, leaf_of(candidate)
     return None
 
 
-def leaf_of(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> Leaf | None:
+def leaf_of(candidate: Candidate) -> Leaf | None:
     """The leaf of a cause: see :func:`leaf_below`."""
+    psg = candidate.blamed.psg
     if candidate.code_location.kind != TargetKind.OWN or not 0 < candidate.code_location.vertex < len(psg):
         return None
-    return _leaf(list(work_below(candidate, table, timeline, psg)), psg)
+    return _leaf(list(work_below(candidate)), psg)
 
 
 def leaf_below(named: CodeLocation, work: Iterable[tuple[int, float]], timeline: Timeline, psg: PSG) -> Leaf | None:

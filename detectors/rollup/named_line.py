@@ -32,7 +32,9 @@ import numpy as np
 from scalana.detectors.rollup.call_sites import (
     Call,
     Line,
+    Sites,
     call_of,
+    call_sites,
     called_in_loop,
     contexts,
     depth,
@@ -167,12 +169,15 @@ class _Helpers:
     psg: PSG
     functions: dict[Place, _Function] = field(default_factory=dict)
     """The functions that hold excess."""
+    sites: Sites = field(default_factory=dict)
+    """Which functions each call leads to."""
     ran: set[int] = field(default_factory=set)
     """Vertices in and below which samples were seen. What a name may stand for by the source alone is no choice."""
 
     def __post_init__(self) -> None:
         """Look up all calls of these functions, and compare those of functions that are called at several lines."""
         psg = self.psg
+        self.sites = call_sites(psg)
         for vertex in np.unique(self.timeline.activities.vertex).tolist():
             while 0 <= vertex < len(psg) and vertex not in self.ran:
                 self.ran.add(vertex)
@@ -320,7 +325,7 @@ class _Helpers:
         call = function.calls.get(vertex) if function is not None else None
         if function is None or call is None or function.everywhere:
             return None
-        if is_one_of_several(vertex, psg, self.ran if function.several else None):
+        if is_one_of_several(vertex, self.sites, psg, self.ran if function.several else None):
             return None
         here = self._most_of(vertex)
         if not here:
@@ -353,7 +358,7 @@ class _Helpers:
         much if the call of that does."""
         psg, function = self.psg, self.functions.get(self.psg[vertex].place)
         call = function.calls.get(vertex) if function is not None else None
-        if function is None or call is None or function.several or is_one_of_several(vertex, psg):
+        if function is None or call is None or function.several or is_one_of_several(vertex, self.sites, psg):
             return None
         outer = psg.enclosing(call.vertex, VertexKind.FUNCTION)
         if outer not in self.bodies or not is_known(vertex, call, psg):

@@ -9,8 +9,8 @@ other function are one place only where no line or loop of it holds a large part
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scalana.detectors.delays.targets import TargetKind
@@ -22,8 +22,7 @@ from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
 
 
-@dataclass(frozen=True, slots=True)
-class CodeLocation:
+class CodeLocation(NamedTuple):
     """Where a candidate stands: a line inside a vertex, or a whole vertex (line -1)."""
 
     kind: TargetKind
@@ -57,7 +56,7 @@ def named_places(
     """
     parts = _rolled_up(leaves, deciders, seconds, timeline, psg)
     whole = [
-        replace(leaf, vertex=whole_call(leaf.vertex, psg)) if leaf.kind == TargetKind.OWN else leaf for leaf in parts
+        leaf._replace(vertex=whole_call(leaf.vertex, psg)) if leaf.kind == TargetKind.OWN else leaf for leaf in parts
     ]
     within: dict[tuple[int, int], dict[CodeLocation, float]] = defaultdict(lambda: defaultdict(float))
     chains: dict[int, list[Container]] = {}
@@ -67,11 +66,10 @@ def named_places(
                 chains[leaf.vertex] = list(containers(leaf.vertex, psg))
             for container in chains[leaf.vertex]:
                 within[who, container.vertex][leaf] += amount
-    of_line = _of_lines(within)
+    held = _Held(within, chains, _of_lines(within), psg)
     found = []
     for who, leaf, part in zip(deciders, whole, parts, strict=True):
-        own = leaf.kind == TargetKind.OWN
-        at = _promoted(leaf, who, chains[leaf.vertex], within, of_line, psg) if own else leaf
+        at = held.promoted(leaf, who) if leaf.kind == TargetKind.OWN else leaf
         found.append(part if at == leaf else at)
     return found
 
@@ -101,49 +99,56 @@ def _of_lines(
     return result
 
 
-def _promoted(
-    leaf: CodeLocation,
-    rank: int,
-    chain: list[Container],
-    within: dict[tuple[int, int], dict[CodeLocation, float]],
-    of_line: dict[tuple[int, int], CodeLocation],
-    psg: PSG,
-) -> CodeLocation:
-    """The place that stands for ``leaf`` on ``rank``: itself, the line that holds most of its loop, or a container.
+@dataclass(slots=True)
+class _Held:
+    """What containers hold of the excess."""
 
-    ``of_line`` is what :func:`_of_lines` gives.
-    """
-    place = leaf
-    for container, repeated in chain:
-        lines = within[rank, container]
-        total = sum(lines.values())
-        if not repeated:
-            held = sum(s for other, s in lines.items() if other == leaf or _under(other.vertex, place, psg))
-            if held >= SHARE_OF_ITS_OWN * total or max(_parts(lines, psg), default=0.0) >= SHARE_OF_ITS_OWN * total:
-                return place
-            return CodeLocation(TargetKind.OWN, container, -1)
-        by_line: dict[int, float] = defaultdict(float)
-        for other, seconds in lines.items():
-            by_line[other.line] += seconds
-        best = max(lines, key=lambda other: by_line[other.line])
-        by_itself = by_line[best.line] >= MAJORITY * total
-        place = of_line[container, best.line] if by_itself else CodeLocation(TargetKind.OWN, container, -1)
-    return place
+    within: Mapping[tuple[int, int], Mapping[CodeLocation, float]]
+    """Seconds of the lines in a container on a rank, by both."""
+    chains: Mapping[int, Sequence[Container]]
+    """The containers around each vertex that holds excess, innermost first."""
+    of_line: Mapping[tuple[int, int], CodeLocation]
+    """What :func:`_of_lines` gives."""
+    psg: PSG
+    _largest_s: dict[tuple[int, int], float] = field(default_factory=dict)
+
+    def promoted(self, leaf: CodeLocation, rank: int) -> CodeLocation:
+        """The place that stands for ``leaf`` on ``rank``: itself, the line that holds most of its loop, or a
+        container."""
+        place = leaf
+        for container, repeated in self.chains[leaf.vertex]:
+            lines = self.within[rank, container]
+            total = sum(lines.values())
+            if not repeated:
+                held = sum(s for other, s in lines.items() if other == leaf or _under(other.vertex, place, self.psg))
+                if max(held, self._largest_part_s(rank, container)) >= SHARE_OF_ITS_OWN * total:
+                    return place
+                return CodeLocation(TargetKind.OWN, container, -1)
+            by_line: dict[int, float] = defaultdict(float)
+            for other, seconds in lines.items():
+                by_line[other.line] += seconds
+            best = max(lines, key=lambda other: by_line[other.line])
+            by_itself = by_line[best.line] >= MAJORITY * total
+            place = self.of_line[container, best.line] if by_itself else CodeLocation(TargetKind.OWN, container, -1)
+        return place
+
+    def _largest_part_s(self, rank: int, container: int) -> float:
+        """Seconds of the line, or the outermost loop, of a function that holds most."""
+        known = self._largest_s.get((rank, container))
+        if known is None:
+            parts: dict[object, float] = defaultdict(float)
+            for location, seconds in self.within[rank, container].items():
+                parts["line", location.line] += seconds
+                around = (one.vertex for one in reversed(self.chains[location.vertex]))
+                loop = next((vertex for vertex in around if self.psg[vertex].kind is VertexKind.LOOP), None)
+                if loop is not None:
+                    parts["loop", loop] += seconds
+            known = self._largest_s[rank, container] = max(parts.values(), default=0.0)
+        return known
 
 
 def _under(vertex: int, place: CodeLocation, psg: PSG) -> bool:
     return place.line < 0 and any(above.index == place.vertex for above in psg.ancestors(vertex))
-
-
-def _parts(lines: dict[CodeLocation, float], psg: PSG) -> list[float]:
-    """Blame of each line, and of each outermost loop, of a function."""
-    parts: dict[object, float] = defaultdict(float)
-    for code_location, seconds in lines.items():
-        parts["line", code_location.line] += seconds
-        loops = [c.vertex for c in containers(code_location.vertex, psg) if psg[c.vertex].kind is VertexKind.LOOP]
-        if loops:
-            parts["loop", loops[-1]] += seconds
-    return list(parts.values())
 
 
 def containers(vertex: int, psg: PSG) -> Iterator[Container]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.finding import Hop
 from scalana.detectors.rollup.candidates import Candidate, shares_of_entries
 from scalana.detectors.thresholds.limits import LONGEST_PATH
@@ -18,12 +19,14 @@ from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE, GIVING
 
 
-def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG, root: Hop) -> list[Hop]:
+def path_to(candidate: Candidate, root: Hop) -> list[Hop]:
     """Follow the largest flow of a candidate's seconds from the wait where most of them are seen to ``root``.
 
     Waits of several ranks in one place are one hop; the ranks named are those of one chain: each waits for the next,
     and the last for the rank of the root.
     """
+    run = candidate.blamed
+    table, timeline, psg = run.table, run.timeline, run.psg
     groups, shares = table.groups, table.shares
     if not len(groups.group_wait_s):
         return [root]
@@ -56,8 +59,8 @@ def path_to(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PS
         if group in seen:
             break
         seen.add(group)
-        name = _name(int(groups.group_operation[group]), psg[vertex], _sends(group, table, timeline))
-        ranks = _ranks(here, table, timeline)
+        name = _name(int(groups.group_operation[group]), psg[vertex], _sends(group, run))
+        ranks = _ranks(here, run)
         hops.append(_hop(psg, timeline, vertex, int(groups.group_waiter[group]), name, float(here.sum()), ranks))
         late = int(culprit[group])
         if not goes_on:
@@ -87,8 +90,9 @@ def reaching_entries(entries: IntArray, table: BlameTable) -> tuple[FloatArray, 
     return direct, np.asarray(np.minimum(reaching, 1.0))
 
 
-def _sends(group: int, table: BlameTable, timeline: Timeline) -> bool:
+def _sends(group: int, blamed: BlamedRun) -> bool:
     """Whether a wait group waited in messages that it sent."""
+    table, timeline = blamed.table, blamed.timeline
     row = np.flatnonzero(table.groups.wait_group == group)[:1]
     sender = timeline.instances.root[table.intervals.instance_of(row)]
     return bool((sender == timeline.locations.rank[table.groups.group_waiter[group]]).all())
@@ -106,9 +110,10 @@ def _name(code: int, here: Vertex, sends: bool) -> str:
     return "recv" if name in ("send", "blocking_send") and not sends else name
 
 
-def _ranks(seconds: FloatArray, table: BlameTable, timeline: Timeline) -> int:
+def _ranks(seconds: FloatArray, blamed: BlamedRun) -> int:
     """How many ranks wait in the groups that have seconds, but for those that have next to nothing of them
     ``[wait groups]``. Where many wait as one group, those of the largest such group and those that wait alone."""
+    table, timeline = blamed.table, blamed.timeline
     groups = table.groups
     alone = groups.group_waiters == 1
     rank, of_rank = sum_by_key(timeline.locations.rank[groups.group_waiter[alone]], seconds[alone])

@@ -11,14 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.candidates import Candidate, shares_of
 from scalana.detectors.rollup.place_time import place_time
 from scalana.detectors.thresholds.differences import ORDINARY
 from scalana.detectors.thresholds.shares import MAJORITY, NEXT_TO_NOTHING
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
 
@@ -52,33 +51,32 @@ def are_alike(here: BoolArray, spent_s: FloatArray, timeline: Timeline) -> bool:
     return bool(rest_s <= NEXT_TO_NOTHING * longest_s and spent_s[here].min() * (1.0 + ORDINARY) >= longest_s)
 
 
-def among_peers(
-    candidates: list[Candidate], pools: Sequence[Sequence[int]], table: BlameTable, timeline: Timeline, psg: PSG
-) -> list[Candidate]:
+def among_peers(candidates: list[Candidate], pools: Sequence[Sequence[int]], blamed: BlamedRun) -> list[Candidate]:
     """Candidates that processes of another role wait for, on those of their ranks that take longer than others of their
     own role, largest first. Where all of the role take as long, it is all of them.
 
     Ranks of ``pools`` always take as long over the run: whoever is slow does fewer tasks.
     """
+    timeline = blamed.timeline
     if not timeline.has_roles:
         return candidates
     compared = [
-        candidate
-        if any(set(candidate.ranks) <= set(pool) for pool in pools)
-        else _among_peers(candidate, table, timeline, psg)
+        candidate if any(set(candidate.ranks) <= set(pool) for pool in pools) else _among_peers(candidate)
         for candidate in candidates
     ]
     return sorted(compared, key=lambda candidate: -candidate.lost_s)
 
 
-def _among_peers(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> Candidate:
+def _among_peers(candidate: Candidate) -> Candidate:
+    run = candidate.blamed
+    table, timeline = run.table, run.timeline
     here = np.isin(np.arange(timeline.ranks), candidate.ranks)
     role = np.isin(timeline.role, timeline.role[here])
     if candidate.code_location.kind != TargetKind.OWN or role.all() or len(np.unique(timeline.role[here])) > 1:
         return candidate
-    spent_s = place_time(candidate, table, timeline, psg).wall_s
+    spent_s = place_time(candidate).wall_s
     doing = role & (spent_s > NEXT_TO_NOTHING * float(spent_s[role].max()))
-    if np.count_nonzero(doing) < 2 or not _waited_for_by_others(candidate, role, table, timeline):
+    if np.count_nonzero(doing) < 2 or not _waited_for_by_others(candidate, role):
         return candidate
     longer = here & (spent_s > (1.0 + ORDINARY) * float(np.median(spent_s[doing])))
     if not longer.any():
@@ -88,9 +86,11 @@ def _among_peers(candidate: Candidate, table: BlameTable, timeline: Timeline, ps
     return replace(candidate, entries=entries, lost_s=lost_s, ranks=np.flatnonzero(longer).tolist())
 
 
-def _waited_for_by_others(candidate: Candidate, role: BoolArray, table: BlameTable, timeline: Timeline) -> bool:
+def _waited_for_by_others(candidate: Candidate, role: BoolArray) -> bool:
     """Whether most of what a candidate costs is waiting of processes that have no such ``role`` ``[ranks]``."""
-    groups, hit = table.groups, np.flatnonzero(shares_of(candidate, table))
+    run = candidate.blamed
+    table, timeline = run.table, run.timeline
+    groups, hit = table.groups, np.flatnonzero(shares_of(candidate))
     group = table.shares.group[hit]
     seconds = table.flow_s[group] * table.shares.share[hit]
     of_others = ~role[timeline.locations.rank[groups.group_waiter[group]]]

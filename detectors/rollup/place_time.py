@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.delays.blame import BlameTable
 from scalana.detectors.delays.choices import same_in_choices
 from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.delays.served import serving_threads
@@ -36,13 +35,15 @@ class PlaceSeconds:
     cpu_s: FloatArray
 
 
-def place_time(candidate: Candidate, table: BlameTable, timeline: Timeline, psg: PSG) -> PlaceSeconds:
+def place_time(candidate: Candidate) -> PlaceSeconds:
     """Sum the own work of every rank in the activities of a candidate; nothing of other ranks never seen in them, whose
     time there is but inferred from what others did in like stretches. Of several threads of a rank that communicate, it
     is the one that is waited for, and all of those that take turns at what others call them for.
 
     A place in a library is the same whatever line of the user's leads there: ranks of other roles have other lines.
     """
+    run = candidate.blamed
+    table, timeline, psg = run.table, run.timeline, run.psg
     own, calls = timeline.own, timeline.calls
     wanted = np.zeros(len(timeline.activities.helper), dtype=bool)
     if candidate.code_location.kind == TargetKind.OWN:

@@ -134,7 +134,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     )
     resting = table.target < size
     caused = weighted_count(table.target[resting], table.seconds[resting], size)
-    turns = turns_s(table, timeline, psg)
+    turns = turns_s(analysis.blamed)
     # Who waits for what a call brings waits for a core as much as the call does.
     turns[of_call] = caused[of_call] * core_wait[of_call] / np.maximum(by_vertex(inside), 1e-300)
     caused -= turns

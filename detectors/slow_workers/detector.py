@@ -19,6 +19,6 @@ class SlowWorkers:
     def detect(self, facts: Facts) -> Outcome:
         """One finding for each task farm in which some ranks are slow."""
         timeline, psg = facts.timeline, facts.psg
-        findings = detect(facts.task_farms, facts.blame, timeline, psg) if facts.task_farms else []
+        findings = detect(facts.task_farms, facts.blamed) if facts.task_farms else []
         findings = without_turns(findings, timeline, facts.run)
         return Outcome([Verdict(finding, extent_of(finding, timeline, psg)) for finding in findings])

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.evidence import Evidence, Leaf, TaskTimes
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.kinds import BY_NAME
@@ -22,14 +22,14 @@ from scalana.detectors.rollup.leaf import place_of_excess
 from scalana.detectors.thresholds.shares import WORTH_A_FINDING
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray
-from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
 
 KIND = "slow-worker"
 
 
-def detect(farms: list[TaskFarm], table: BlameTable, timeline: Timeline, psg: PSG) -> list[Finding]:
+def detect(farms: list[TaskFarm], blamed: BlamedRun) -> list[Finding]:
     """Return one finding for each pool in which some ranks are slow."""
+    timeline = blamed.timeline
     locations = timeline.locations
     job_s = float(locations.end_s.max(initial=0.0) - locations.start_s.min(initial=0.0))
     found = []
@@ -40,11 +40,11 @@ def detect(farms: list[TaskFarm], table: BlameTable, timeline: Timeline, psg: PS
         weight = np.ones(len(farm.burst)) if timeline.unwritten is None else timeline.unwritten.stands_for[farm.burst]
         tasks = weighted_count(farm.rank, weight, timeline.ranks)[farm.ranks]
         lost_s = float(((farm.mean_s - usual_s) * tasks)[slow].sum())
-        place = _place(farm, slow, table, timeline, psg)
+        place = _place(farm, slow, blamed)
         saving_s = _saving_s(farm, slow, lost_s, timeline)
         if saving_s >= WORTH_A_FINDING * job_s and place is not None:
             candidate, leaf = place
-            finding = _finding(farm, slow, tasks, lost_s, candidate, psg)
+            finding = _finding(farm, slow, tasks, lost_s, candidate)
             found.append(replace(finding, saving_s=saving_s, evidence=replace(finding.evidence, leaf=leaf)))
     return found
 
@@ -60,10 +60,9 @@ def _saving_s(farm: TaskFarm, slow: np.ndarray, lost_s: float, timeline: Timelin
     return farm.pool.saved_s(timeline, lambda tasks: tasks.task_s * factor[rank[tasks.worker]])
 
 
-def _place(
-    farm: TaskFarm, slow: np.ndarray, table: BlameTable, timeline: Timeline, psg: PSG
-) -> tuple[Candidate, Leaf | None] | None:
+def _place(farm: TaskFarm, slow: np.ndarray, blamed: BlamedRun) -> tuple[Candidate, Leaf | None] | None:
     """Where slow ranks do more for a piece than is usual there, and the leaf below; None if nowhere."""
+    timeline = blamed.timeline
     own, activities = timeline.own, len(timeline.activities)
     member = np.full(len(timeline.calls) + len(timeline.locations), -1)
     member[farm.burst] = np.searchsorted(farm.ranks, farm.rank)
@@ -76,12 +75,11 @@ def _place(
     who, target = np.nonzero(more > 0.0)
     # The first location of a rank is its main thread.
     location = np.searchsorted(timeline.locations.rank, np.asarray(farm.ranks))[who]
-    return place_of_excess(location, target, more[who, target], table, timeline, psg)
+    return place_of_excess(location, target, more[who, target], blamed)
 
 
-def _finding(
-    farm: TaskFarm, slow: np.ndarray, tasks: FloatArray, lost_s: float, candidate: Candidate, psg: PSG
-) -> Finding:
+def _finding(farm: TaskFarm, slow: np.ndarray, tasks: FloatArray, lost_s: float, candidate: Candidate) -> Finding:
+    psg = candidate.blamed.psg
     ranks = np.asarray(farm.ranks)[slow].tolist()
     finding = finding_at(candidate.code_location, ranks, lost_s, psg, KIND)
     times = TaskTimes(

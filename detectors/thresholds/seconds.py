@@ -52,6 +52,7 @@ Why: A program does some bookkeeping between calls; a stage computes for longer.
 - `messages`: median action below which a program computes nothing
 - `recorded_messages`: seconds within which a message is taken at once
 - `streams`: usual action below which a side computes nothing
+- `transfer_model`: most that a call takes whatever it moves, where calls of one size alone do not show it
 """
 START_S = 0.2
 """Seconds by which a rank starts later than others because cores are busy.

@@ -107,7 +107,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `replicas`: part of a step that a replica, or its cause, must cost the others
 - `report.headline`: part of a step that a change must save to be named before the findings
 - `shared_cause`: part of a step that must be saved without a cause that all ranks share
-- `topics.slow_down`: part by which a job must be slower than an ideal one, to be shown
+- `pipelines.slow_down`: part by which a job must be slower than an ideal one, to be shown
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.
@@ -208,6 +208,7 @@ Why: A choice: at most four can have one.
 - `named_place`: part of the blame that a line or loop must hold for the walk to go on
 - `roofline`: part of what a small operator takes, up to which its least time does not count
 - `run`: part of the recorded time that calls take by themselves, from which the report says where ranks share cores
+- `transfer_model`: part of the calls of one size, the fastest, by which one knows what the network takes
 - `uneven_tasks`: part of the large pieces that are waited for that must be larger than those of who waits
 """
 IN_PART = 0.3

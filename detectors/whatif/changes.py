@@ -25,24 +25,26 @@ from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline
 
 
-def change_of(candidate: Candidate, table: BlameTable, timeline: Timeline, excess: IntervalExcess | None) -> Change:
+def change_of(candidate: Candidate, excess: IntervalExcess | None) -> Change:
     """What goes from a run when a candidate is mended; see :func:`excess_of`, and for single bursts
     :func:`steadied`."""
+    timeline = candidate.blamed.timeline
     if candidate.code_location.kind in (TargetKind.CARRIED_IN, TargetKind.TRANSFER):
-        return Change.of(*excess_of(candidate, table, timeline))
-    excess = excess or interval_excess(candidate, table, timeline)
-    removed, *others = excess_of(candidate, table, timeline, excess)
+        return Change.of(*excess_of(candidate))
+    excess = excess or interval_excess(candidate)
+    removed, *others = excess_of(candidate, excess)
     return Change.of(steadied(removed, excess.burst, excess.seconds, timeline), *others)
 
 
 def excess_of(
-    candidate: Candidate, table: BlameTable, timeline: Timeline, excess: IntervalExcess | None = None
+    candidate: Candidate, excess: IntervalExcess | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Return what to take out: own work by burst, head start by location, transfer by call (None: nothing of it). All
     in seconds.
 
     ``excess`` is that of the candidate's stretches, where it is known already.
     """
+    timeline = candidate.blamed.timeline
     calls, locations = timeline.calls, timeline.locations
     bursts = len(calls) + len(locations)
     removed, earlier = np.zeros(bursts), np.zeros(len(locations))
@@ -56,8 +58,8 @@ def excess_of(
         earlier[started.location] = earlier[started.main]
         return removed, np.maximum(earlier, 0.0), None
     if kind == TargetKind.TRANSFER:
-        return removed, earlier, _transfer_excess(candidate, timeline, guilty)
-    excess = excess or interval_excess(candidate, table, timeline)
+        return removed, earlier, _transfer_excess(candidate, guilty)
+    excess = excess or interval_excess(candidate)
     if not len(excess.first):
         return removed, earlier, None
     # What sampling adds to single stretches by chance cancels over all of a rank's.
@@ -128,11 +130,11 @@ class IntervalExcess:
         return did_s / max(did_s - float(self.over_cpu_s[over].sum()), 1e-300)
 
 
-def interval_excess(
-    candidate: Candidate, table: BlameTable, timeline: Timeline, activities: IntArray | None = None
-) -> IntervalExcess:
+def interval_excess(candidate: Candidate, activities: IntArray | None = None) -> IntervalExcess:
     """Measure the excess of a candidate on own work; of what is not resolved, that of all own work. In some
     ``activities`` instead, if these are given."""
+    run = candidate.blamed
+    table, timeline = run.table, run.timeline
     calls, own = timeline.calls, timeline.own
     targets = np.unique(table.target[candidate.entries])
     mask = np.ones(len(timeline.activities), dtype=bool)
@@ -243,8 +245,9 @@ def _usual_rows(event: IntArray, did_s: FloatArray, guilty: np.ndarray, middle: 
     return low[event], high[event]
 
 
-def _transfer_excess(candidate: Candidate, timeline: Timeline, guilty: np.ndarray) -> FloatArray:
+def _transfer_excess(candidate: Candidate, guilty: np.ndarray) -> FloatArray:
     """Transfer time of the guilty ranks at the finding's call above the other ranks' mean there ``[calls]``."""
+    timeline = candidate.blamed.timeline
     calls = timeline.calls
     here = calls.vertex == candidate.code_location.vertex
     duration = calls.exit_s - calls.enter_s

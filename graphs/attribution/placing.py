@@ -28,6 +28,9 @@ Parse = Callable[[str], FileStructure | None]
 FrontEnds = Callable[[Sequence[str], Sequence[str], Collection[str]], tuple[PSG, Parse]]
 """From the program files and the library folders of a run, and the files in which it was seen, to its static structure,
 and to a parser of more files."""
+MakePlacer = Callable[..., Placer]
+"""Makes a :class:`~scalana.graphs.attribution.callpaths.Placer` of what that takes, or gives one that was made of the
+same."""
 
 _LOST = FrameRef("<lost>", "<lost>", 0, 0)
 _WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "subprocess.py")
@@ -65,13 +68,15 @@ class Placed:
     """Row in the kernels of compiled code that a path lies in, -1 for none ``[paths]``."""
 
 
-def place_paths(data: Gathered, front_end: FrontEnds, models: RecordedModels) -> Placed:
+def place_paths(
+    data: Gathered, front_end: FrontEnds, models: RecordedModels, make_placer: MakePlacer = Placer
+) -> Placed:
     """Place the paths of all processes; paths of different ranks through the same code share their vertices."""
     lib_dirs = list(dict.fromkeys(folder for record in data.records for folder in library_folders(record)))
     programs = [file for file in _programs(data, lib_dirs) if file not in models.wrappers]
     seen = {file for _, file in data.tree.codes[1:]} - models.wrappers.keys() | models.compiled_files()
     psg, parse = front_end(programs, lib_dirs, seen)
-    placer = Placer(psg, parse, lib_dirs=lib_dirs, own=programs, models=models.files())
+    placer = make_placer(psg, parse, lib_dirs=lib_dirs, own=programs, models=models.files())
     tree = data.tree
     known = [*programs, *(vertex.place.file for vertex in psg.vertices), *seen]
     own = [file for file in dict.fromkeys(known) if not placer.is_library(_LOST._replace(filename=file))]

@@ -1,39 +1,87 @@
 """What ranks on other hosts have of the environment.
 
-Open MPI starts them, by ``ssh``, with what a login there has, and hands on only what it is told to; other launchers
-hand on everything.
+Open MPI starts them, by ``ssh``, with what a login there has, and hands on only what it is told to; other launchers of
+MPI hand on everything.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
+
+from scalana.runtime.mpi.job import in_path, programs, texts
 
 _LIST = "OMPI_MCA_mca_base_env_list"
 _OURS = ("LD_PRELOAD", "PYTHONPATH")
+_LAUNCHERS = ("mpirun", "mpiexec", "orterun")
+_AROUND = frozenset("timeout nice ionice time stdbuf numactl taskset setsid nohup".split())
+"""Programs that start others in their own environment."""
+_NAMED = rb"\b(mpirun|mpiexec|orterun)\b"
+_IS_PYTHON = rb"(?m)^(import|from)\s"
+_CHANGES_IN_PYTHON = rb"\b(environ|putenv|env)\b"
+_CHANGES = rb"(?m)\b(LD_PRELOAD|PYTHONPATH|SCALANA_\w+|module|ml|source|activate|conda|spack|env|unset)\b|^\s*\.\s"
+"""What of a script may change the environment that its launcher is to hand on."""
 
 
-def forwarding(command: Sequence[str], environ: Mapping[str, str], compilers: Sequence[str]) -> dict[str, str]:
+def forwarding(command: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
     """The variable that tells Open MPI to hand on to other hosts what recorders go by; none for other MPIs.
 
-    It ends a job in whose environment one of the variables is missing by then, as a script may have it: so it is told
-    only where the command itself is the launcher, and where no file sets the same. Before version 5 it refuses a job
-    that has the option ``-x`` as well.
+    It ends a job in whose environment one of the variables is missing by then, so a script that leaves the environment
+    alone has them with their values, and others have none. Before version 5 it refuses a job that has the option ``-x``
+    as well, which a script may hide. Where a file sets the same, the variable would hide that.
 
     Args:
         command: what starts the job, in the user's own words.
         environ: its environment, with all that recorders go by.
-        compilers: the ``mpicc`` of each MPI that it may use.
     """
-    folders = {os.path.dirname(compiler) for compiler in compilers}
+    direct = _launcher_of(command)
+    paths = [_path(direct, environ)] if direct else _launchers_in_scripts(command, environ)
+    folders = {folder for path in paths for folder in _folders(path)}
     open_mpi = [folder for folder in folders if os.path.exists(os.path.join(folder, "ompi_info"))]
-    older = any(not os.path.exists(os.path.join(folder, "prterun")) for folder in open_mpi)
-    launches = os.path.basename(command[0]) in ("mpirun", "mpiexec", "orterun")
-    if not open_mpi or not launches or (older and "-x" in command) or _is_set_in_files(open_mpi, environ):
+    if not open_mpi or _is_set_in_files(open_mpi, environ):
         return {}
-    names = [name for name in environ if name in _OURS or name.startswith("SCALANA_")]
+    is_older = any(not os.path.exists(os.path.join(folder, "prterun")) for folder in open_mpi)
+    if is_older and ("-x" in command or not direct):
+        return {}
+    delimiter = environ.get(f"{_LIST}_delimiter", ";")
+    ours = sorted(name for name in environ if name in _OURS or name.startswith("SCALANA_"))
+    named = ours if direct else [f"{name}={environ[name]}" for name in ours if delimiter not in environ[name]]
     before = [environ[_LIST]] if environ.get(_LIST) else []
-    return {_LIST: environ.get(f"{_LIST}_delimiter", ";").join([*before, *sorted(names)])}
+    return {_LIST: delimiter.join([*before, *named])}
+
+
+def _launcher_of(command: Sequence[str]) -> str:
+    """The launcher that a command is, "" where it is another program."""
+    if os.path.basename(command[0]) in _LAUNCHERS:
+        return command[0]
+    around = os.path.basename(command[0]) in _AROUND
+    return next((word for word in command if around and os.path.basename(word) in _LAUNCHERS), "")
+
+
+def _launchers_in_scripts(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """The launchers that scripts of a command start; none where a script may change the environment before."""
+    words = programs(command, environ)
+    scripts = texts(words, environ)
+    named = {os.fsdecode(name) for text in scripts for name in re.findall(_NAMED, text)}
+    whole = [word for word in words if os.sep in word and os.path.basename(word) in _LAUNCHERS]
+    found = [*whole, *filter(None, (in_path(name, environ) for name in named))]
+    return [] if found and any(map(_may_change, scripts)) else found
+
+
+def _may_change(script: bytes) -> bool:
+    """Whether a script may change the environment of what it starts."""
+    pattern = _CHANGES_IN_PYTHON if re.search(_IS_PYTHON, script) else _CHANGES
+    return re.search(pattern, script) is not None
+
+
+def _path(word: str, environ: Mapping[str, str]) -> str:
+    return word if os.sep in word else in_path(word, environ)
+
+
+def _folders(path: str) -> list[str]:
+    """The folder of a launcher, and that of the file behind a link."""
+    return [os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))] if path else []
 
 
 def _is_set_in_files(folders: Sequence[str], environ: Mapping[str, str]) -> bool:

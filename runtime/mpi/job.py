@@ -10,6 +10,8 @@ from scalana.runtime.mpi.answers import answer, output_of
 
 # Patterns, compiled when they are first needed: a job waits for all that is done before it.
 _LAUNCHERS = r"(mpi(run|exec)(\.\w+)?|orterun|prterun|srun|aprun|jsrun|ibrun)$"
+_OF_MPI = r"(mpi(run|exec)(\.\w+)?|orterun|prterun)$"
+_SYSTEM = frozenset(("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"))
 _MENTIONS = rb"\b((?i:mpirun|mpiexec)|orterun|prterun|srun|mpi4py)\b|libmpi(ch)?[._]"
 _ABSOLUTE = rb"(?<![\w./-])/[\w./+-]+/(?:mpirun|mpiexec|orterun|prterun|srun)\b"
 LIBRARY = r"lib(mpi|mpich|mpi_abi|mpi_cray)\.so(\.\d+)*$"
@@ -51,6 +53,12 @@ def programs(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
         words += [name for name in more if name not in found]
         found |= more
     return words
+
+
+def texts(words: Sequence[str], environ: Mapping[str, str]) -> list[bytes]:
+    """The beginnings of the scripts among :func:`programs`, and commands of a shell that are one word."""
+    shell = [os.fsencode(word) for word in words if any(map(str.isspace, word)) and not os.path.exists(word)]
+    return [*shell, *filter(None, (_script(_path(word, environ)) for word in words))]
 
 
 def _files_of_tools(words: Sequence[str]) -> list[str]:
@@ -179,18 +187,25 @@ def with_static_mpi(command: Sequence[str], environ: Mapping[str, str]) -> list[
 
 
 def mpi_compilers(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
-    """The ``mpicc`` of each MPI that a command may use: its launcher's, its programs', and the first in PATH."""
+    """The ``mpicc`` of each MPI that a command may use: its launcher's, its programs', and the first in PATH.
+
+    What lies where every program of the system does (``sh``, ``srun``) says least about the MPI, and comes last.
+    """
     folders: list[str] = []
+    least: list[str] = []
     for word in command:
         path = word if os.sep in word else in_path(word, environ)
         if not path or not os.path.isfile(path):
             continue
-        folders += [os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))]
+        own = [os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))]
+        says_little = _SYSTEM.issuperset(own) and not re.match(_OF_MPI, os.path.basename(word))
+        (least if says_little else folders).extend(own)
         for library in _mpi_libraries(path, environ) if _is_elf(path) else ():
             above = os.path.dirname(os.path.dirname(os.path.abspath(library)))
             folders += [os.path.join(above, "bin"), os.path.join(os.path.dirname(above), "bin")]
     found = [os.path.join(folder, "mpicc") for folder in folders]
     found.append(in_path("mpicc", environ))
+    found += [os.path.join(folder, "mpicc") for folder in least]
     return list(dict.fromkeys(path for path in found if path and os.access(path, os.X_OK)))
 
 

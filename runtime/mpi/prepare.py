@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from scalana.runtime import user_cache
-from scalana.runtime.mpi.forwarding import forwarding
 from scalana.runtime.mpi.job import mpi_compilers, programs, uses_mpi, with_static_mpi
 from scalana.runtime.mpi.kept import BuildError, Kept, cache_folder, kept_for, roomy_folder
 
@@ -40,7 +39,6 @@ def prepare(
         tell: is given a line for the user before what takes seconds.
         expected: the job uses MPI, whether the command shows it or not.
     """
-    words = command
     command = programs(command, environ)
     if not expected and not uses_mpi(command, environ):
         return Prepared({}, [])
@@ -86,7 +84,6 @@ def prepare(
         return Prepared({}, [*refused, *inside])
     preloaded = ":".join(filter(None, [made[0].preloaded, environ.get("LD_PRELOAD")]))
     environment = {"LD_PRELOAD": preloaded, "SCALANA_MPI_WRAPPERS": folder}
-    environment |= forwarding(words, {**environ, **environment}, compilers)
     notes = []
     if any(word.startswith("LD_PRELOAD=") for word in command):
         notes.append("the command overwrites LD_PRELOAD and drops the MPI recorder: set it before scalana run instead")

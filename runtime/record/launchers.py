@@ -15,6 +15,8 @@ RANK_VARIABLES = (TORCHRUN, OPEN_MPI, PMI, SLURM)
 """Rank, size of the job, rank on this host; the first that are there count."""
 MPI_VARIABLES = (OPEN_MPI, PMI)
 """Those of launchers of MPI."""
+REMOTE_SHELLS = ("ssh", "rsh", "pdsh", "pssh", "parallel-ssh", "clush", "kubectl")
+"""Programs that start others on other hosts, without the environment of whoever calls them."""
 
 
 def rank_of(environ: Mapping[str, str]) -> tuple[str, str, str] | None:

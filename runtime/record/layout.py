@@ -13,6 +13,7 @@
     DIR/records/<host>-<pid>-<n>.operators.json   the operators that these ran on few steps
     DIR/report.txt, DIR/report.json    the report, once there is one
     DIR/native-frames.json             functions and lines of native code, for machines that lack its binaries
+    DIR/launcher.env                   what a launcher is to set on other hosts, while the job runs
     DIR/mpi/                           what was compiled for the job, where it could lie nowhere else
 
 ``_core/record/run_layout.h`` has the same names for processes without Python; a test compares them.
@@ -95,6 +96,11 @@ def report_file(folder: Folder, form: str) -> str:
 def frames_file(folder: Folder) -> str:
     """Where functions and lines of native code are kept, as far as they were known where the job ran."""
     return os.path.join(folder, "native-frames.json")
+
+
+def launcher_file(folder: Folder) -> str:
+    """What a launcher is to set on other hosts, while the job runs."""
+    return os.path.join(folder, "launcher.env")
 
 
 def made_folder(folder: Folder, kind: str) -> str:

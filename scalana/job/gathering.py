@@ -100,7 +100,7 @@ def _lead(ended: Ended, say: Callable[[str], None]) -> bool:
     receiver = Receiver(place.folder, ports if others.absent else [])
     try:
         with receiver.open():
-            lacking = wait_for_others(ended, say, lambda: receiver.receives)
+            lacking = wait_for_others(ended, say, lambda: receiver.receives, listens=receiver.listens)
     except KeyboardInterrupt:
         lacking = others_of(place, part)
     if not lacking.none:
@@ -143,14 +143,23 @@ def others_of(place: Place, part: Part) -> Others:
     return Others(going, max(part.count - len(starts), 0))
 
 
-def wait_for_others(ended: Ended, say: Callable[[str], None], receives: Callable[[], bool] = lambda: False) -> Others:
+def wait_for_others(
+    ended: Ended,
+    say: Callable[[str], None],
+    receives: Callable[[], bool] = lambda: False,
+    *,
+    listens: bool = True,
+) -> Others:
     """Wait until all other starts have ended, at most as long as there is patience, and while records come.
+
+    One that never began in the folder can come by the network only: without a listener there is little to wait for.
 
     Returns those that have not.
     """
-    begin, announced, patience_s = time.monotonic(), False, ended.patience_s
+    begin, announced = time.monotonic(), False
     while not (others := others_of(ended.place, ended.part)).none or receives():
         waited_s = time.monotonic() - begin
+        patience_s = ended.patience_s if listens or others.going else min(ended.patience_s, GRACE_S)
         if waited_s > patience_s and not receives():
             break
         if not announced and waited_s > _QUIET_S:

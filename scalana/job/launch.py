@@ -39,15 +39,18 @@ def mpi_environment(
     *,
     expected: bool = False,
 ) -> tuple[dict[str, str], list[str]]:
-    """The environment of a job with what the native recorder needs, if the job uses MPI; and what is missing, if any.
+    """The environment of a job with what the native recorder needs, if the job uses MPI, and what has launchers hand it
+    on to other hosts; and what is missing, if any.
 
     The first time that an MPI is used, the recorder for it is compiled; ``tell`` is given a line about that.
     ``expected`` says that the job uses MPI, whether the command shows it or not.
     """
+    from scalana.job.handing_on import handed_on
     from scalana.runtime.mpi.prepare import prepare
 
     prepared = prepare(command, environ, tell, expected=expected)
-    return {**environ, **prepared.environment}, prepared.notes
+    recorded = {**environ, **prepared.environment}
+    return {**recorded, **handed_on(command, recorded)}, prepared.notes
 
 
 def stands_behind_the_launcher(command: Sequence[str], environ: Mapping[str, str]) -> bool:

@@ -8,6 +8,9 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
+from scalana.runtime.mpi.job import programs, texts
+from scalana.runtime.record import launchers
+
 _PYTHON = re.compile(r"(python|pypy)[\d.]*[tw]?$")
 _PROBE = "import sys, sysconfig; print(sys.version.split()[0], sysconfig.get_config_var('EXT_SUFFIX'))"
 
@@ -29,14 +32,31 @@ def explain(command: Sequence[str], notes: Sequence[str] = (), mpi: bool = False
         return other
     if notes:
         return notes[0] if len(notes) == 1 else f"{notes[0]} (and {len(notes) - 1} more)"
+    shell = _remote_shell(command)
+    if python is None and shell:
+        return (
+            f"{shell} passes on no environment to other hosts: put `scalana run --` before the command that it starts "
+            "there (docs/hosts.md)"
+        )
     if python is None and mpi:
-        return f"{command[0]} started no Python program and no program that called MPI, or cleared its environment"
+        return (
+            f"{command[0]} started no Python program and no program that called MPI, or passed no environment on to "
+            "them (docs/hosts.md)"
+        )
     if python is None:
         return (
             f"{command[0]} started no Python program, or cleared its environment; for MPI programs, use: scalana run "
             "--mpi"
         )
     return f"{os.path.basename(python)} ended before the recorder could start, or its records were removed"
+
+
+def _remote_shell(command: Sequence[str]) -> str:
+    """A program that a command calls to start others on other hosts, empty if there is none."""
+    words = programs(command, os.environ)
+    scripts = b"\n".join(texts(words, os.environ))
+    named = {os.path.basename(word) for word in words} | {os.fsdecode(word) for word in re.findall(rb"[\w-]+", scripts)}
+    return next((shell for shell in launchers.REMOTE_SHELLS if shell in named), "")
 
 
 def _python_of(command: Sequence[str]) -> tuple[str | None, Sequence[str]]:

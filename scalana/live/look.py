@@ -17,10 +17,11 @@ from scalana.live.view import Analysed, Cause, View
 if TYPE_CHECKING:
     from scalana.api import Report
     from scalana.detectors.finding import Finding
+    from scalana.live.last_steps import LastSteps
 
 _FIRST_S = 30.0
 """Seconds that are looked at, as long as it is not known how long steps take."""
-_LEAST_S, _MOST_S = 4.0, 600.0
+_LEAST_S, _MOST_S = 2.0, 600.0
 _AIM_S = 0.3
 """CPU seconds of an analysis."""
 _STEPS_SHOWN = 480
@@ -43,6 +44,7 @@ class Looker:
         self._shown: deque[tuple[int, float]] = deque(maxlen=_STEPS_SHOWN)
         self._known: dict[tuple[str, str, int, tuple[int, ...]], Cause] = {}
         self._analysed: Analysed | None = None
+        self._last_steps: LastSteps | None = None
 
     def __enter__(self) -> Looker:
         return self
@@ -102,10 +104,12 @@ class Looker:
             self._tail.keep_s = max(self._tail.keep_s * _AIM_S / spent_s, _LEAST_S)
 
     def _analyse(self, part: str, moment: Moment) -> Analysed | None:
-        from scalana import api  # a job that is only listened to needs none of it
+        from scalana.live.last_steps import LastSteps  # a job that is only listened to needs none of it
 
+        if self._last_steps is None:
+            self._last_steps = LastSteps()
         try:
-            report = api.analyze(part, steps=self.steps)
+            report = self._last_steps.analyze(part, self.steps)
         except RunDataError:
             return None
         steps = report.analysis.steps

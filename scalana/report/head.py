@@ -75,6 +75,12 @@ def nothing(analysis: Analysis) -> tuple[str, str]:
         first = "Waiting is unknown: "
         where = " and ".join(f"{names.seconds(way.seconds)} in {way.name}" for way in unseen)
         text = f"the processes spend {where}, which is not recorded."
+    elif run.elsewhere_by:
+        first = "Waiting is unknown: "
+        text = (
+            f"the job started processes on other hosts by {' and '.join(run.elsewhere_by)}, and only the process that "
+            "started them was recorded. The warning says how to record them."
+        )
     elif run.ranks == 1:
         text = "the job has one rank, which waits for no other."
     elif not len(analysis.ppg.timeline.calls):
@@ -96,8 +102,10 @@ def nothing(analysis: Analysis) -> tuple[str, str]:
             text += " The record is incomplete, as the warnings say: the cause may be in a part that was not recorded."
         if run.missing_ranks:
             text += (
-                f" The records of {run.names.many(run.missing_ranks)} are not here: they lie where scalana run says on "
-                "their hosts, or in a folder of the same name there (scalana report DIR DIR puts them together)."
+                f" The records of {run.names.many(run.missing_ranks)} are not here. Where their hosts do not share the "
+                "run folder, records lie there, in the folder that scalana run named or at the same path: `scalana "
+                "report DIR DIR` puts them together. If there are none, the launcher passed on no environment "
+                "(docs/hosts.md)."
             )
     text += efficiency(analysis)
     text += " The table shows where the time goes." if places.hot_table(analysis) is not None else ""

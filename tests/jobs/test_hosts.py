@@ -17,6 +17,7 @@ import pytest
 
 from scalana.runtime.record import layout
 from tests.needs import torch_or_skip
+from tests.scalana.command import command
 
 torch_or_skip()
 pytestmark = pytest.mark.slow
@@ -24,13 +25,16 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tests" / "tools" / "hosts.py"
 PROGRAM = ROOT / "tests" / "jobs" / "programs" / "late_on_a_host.py"
-FAULT_LINE = next(
-    number for number, line in enumerate(PROGRAM.read_text().splitlines(), 1) if line.endswith("# <- fault")
-)
+RANKS_OF_A_HOST = PROGRAM.with_name("two_ranks.py")
+OF_MPI = PROGRAM.with_name("late_of_mpi.py")
 TORCHRUN = (
     "torchrun --nnodes 2 --node-rank $HOST_INDEX --nproc-per-node 2 --master-addr $HEAD_ADDR --master-port 29500 "
     f"{PROGRAM}"
 )
+"""What users type. It imports torch three times on each host, which is most of what such a test costs."""
+FORKED = f"env -u RANK -u WORLD_SIZE NODE=$HOST_INDEX NODES=2 {sys.executable} {RANKS_OF_A_HOST}"
+BY_VARIABLES = "RANK=$HOST_INDEX WORLD_SIZE=2 MASTER_ADDR=$HEAD_ADDR MASTER_PORT=29500"
+"""As a PyTorchJob has them: of pods, not of ranks."""
 
 
 def _lacks() -> str:
@@ -89,12 +93,19 @@ def on_hosts(work: Path, line: str, *options: str, folder: str = "run") -> Outco
     return Outcome(done.returncode, (said[0], said[1]), work / folder)
 
 
-def assert_named(report: dict[str, object]) -> None:
+def fault_of(program: Path) -> int:
+    """The line that is late."""
+    lines = program.read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.endswith("# <- fault"))
+
+
+def assert_named(report: dict[str, object], program: Path = PROGRAM) -> None:
     """The report names the planted line and rank, and the hosts of all ranks."""
+    fault = fault_of(program)
     run, findings = report["run"], report["findings"]
     assert isinstance(run, dict) and isinstance(findings, list)
     assert (run["hosts"], run["host_of_rank"]) == (["host0", "host1"], [0, 0, 1, 1])
-    assert findings[0]["root"]["line"] in (FAULT_LINE, FAULT_LINE - 1) and findings[0]["ranks"] == [2]
+    assert findings[0]["root"]["line"] in (fault, fault - 1) and findings[0]["ranks"] == [2]
     assert not any("no record" in warning for warning in run["warnings"])
 
 
@@ -106,11 +117,11 @@ def test_a_shared_folder_and_a_start_on_each_host_some_seconds_apart(tmp_path: P
     assert found.said[1].count("\n") == 0 and "host0 reports" in found.said[1]
 
 
-def test_folders_of_their_own_and_one_name_for_both_hosts(tmp_path: Path) -> None:
-    """Hosts of one name have processes of equal numbers, too; records cross the network."""
+def test_folders_of_their_own(tmp_path: Path) -> None:
+    """Records cross the network."""
     (tmp_path / "own").mkdir()
     options = ("--private", str(tmp_path / "own"), "--keep", str(tmp_path / "kept"))
-    found = on_hosts(tmp_path, f"scalana run -o own/run -- {TORCHRUN}", *options)
+    found = on_hosts(tmp_path, f"{BY_VARIABLES} scalana run -o own/run -- {FORKED}", *options)
     assert found.code == 0, found.said
     head = Path(f"{tmp_path}/kept/host0{tmp_path}/own/run")
     assert_named(json.loads(Path(layout.report_file(head, "json")).read_text()))
@@ -118,16 +129,16 @@ def test_folders_of_their_own_and_one_name_for_both_hosts(tmp_path: Path) -> Non
 
 
 def test_where_nothing_may_be_sent_each_start_says_how_to_put_folders_together(tmp_path: Path) -> None:
+    """Hosts of one name have processes of equal numbers, too."""
     (tmp_path / "own").mkdir()
     options = ("--private", str(tmp_path / "own"), "--keep", str(tmp_path / "kept"), "--same-name", "trainer")
-    line = f"scalana run --no-report --collect no -o own/run -- {TORCHRUN}"
+    line = f"{BY_VARIABLES} scalana run --no-report --collect no -o own/run -- {FORKED}"
     found = on_hosts(tmp_path, line, *options)
     assert found.code == 0, found.said
     folders = [f"{tmp_path}/kept/host{index}{tmp_path}/own/run" for index in range(2)]
     assert "scalana report run" in found.said[1]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "scalana", "report", "--format", "json", *folders]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    done = command("report", "--format", "json", *folders)
+    assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["run"]["ranks"] == 4 and report["findings"][0]["ranks"] == [2]
     assert not any("no record" in warning for warning in report["run"]["warnings"])
@@ -136,18 +147,44 @@ def test_where_nothing_may_be_sent_each_start_says_how_to_put_folders_together(t
 def test_another_run_in_the_folder_lets_no_host_wait_for_ever(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "notes.txt").write_text("mine\n")
-    found = on_hosts(tmp_path, f"scalana run --no-report -o run -- {TORCHRUN}", folder="run-2")
+    meet = "touch at-$HOST_INDEX; until test -e at-0 -a -e at-1; do sleep 0.1; done"
+    line = f"{BY_VARIABLES} scalana run --no-report -o run -- sh -c '{meet}; {sys.executable} -c pass'"
+    found = on_hosts(tmp_path, line, folder="run-2")
     assert found.code == 0, found.said
     assert all("recording into run-2" in said for said in found.said)
-    assert len(layout.record_files(found.folder)) == 6
+    assert len(layout.record_files(found.folder)) == 2
 
 
 def test_a_host_that_is_lost_keeps_nobody_waiting(tmp_path: Path) -> None:
-    """The plug of host 1 is pulled in the middle: the other one ends by its limit, reports, and says what lacks."""
+    """The plug of host 1 is pulled in the middle: the other one is ended, reports, and says what lacks."""
     (tmp_path / "own").mkdir()
-    line = f"STEPS=100000 timeout -s TERM 45 scalana run -o own/run -- {TORCHRUN}"
-    options = ("--private", str(tmp_path / "own"), "--lose", "host1@30")
+    mark, pid = tmp_path / "under-way", tmp_path / "pid"
+    run = f"STEPS=100000 UNDER_WAY={mark} exec scalana run -o own/run -- {FORKED}"
+    line = f"test $HOST_INDEX = 1 || echo $$ > {pid}; export {BY_VARIABLES}; {run}"
+    end = f"sleep 2; kill -TERM $(cat {pid})"
+    options = ("--private", str(tmp_path / "own"), "--lose", f"host1@{mark}", "--at", str(mark), "host0", end)
     found = on_hosts(tmp_path, line, *options)
     assert "no record of ranks 2, 3 of 4" in " ".join(found.said[0].split())
     assert "without the records of" in found.said[0]
     assert "Rank 2 never" not in found.said[0] and "Rank 3 never" not in found.said[0]
+
+
+@pytest.mark.parametrize(
+    ("mpi", "options"),
+    [
+        ("openmpi", "--allow-run-as-root -x MINE=1 -H host0:2,host1:2"),
+        ("mpich", "-launcher ssh -hosts host0:2,host1:2"),
+    ],
+)
+def test_one_launcher_of_mpi_for_both_hosts(tmp_path: Path, mpi: str, options: str) -> None:
+    """It reaches the other host by ssh, and starts a shell for each rank."""
+    folders = os.environ.get("SCALANA_TEST_MPI", "").split(os.pathsep)
+    folder = next((folder for folder in folders if Path(folder).parent.name == mpi), None)
+    if folder is None:
+        pytest.skip(f"no {mpi} in SCALANA_TEST_MPI")
+    ranks = f"sh -c 'exec {folder}/python {OF_MPI}'"
+    launch = f"PATH={folder}:$PATH scalana run --no-report -o run -- mpirun {options} -n 4 {ranks}"
+    found = on_hosts(tmp_path, launch, "--head", "--raw")
+    assert found.code == 0
+    report = json.loads(command("report", "--format", "json", found.folder).stdout)
+    assert_named(report, OF_MPI)

@@ -50,3 +50,10 @@ def test_another_python(tmp_path: Path) -> None:
 def test_what_the_recorders_noted() -> None:
     assert explain(["true"], ["disk full"]) == "disk full"
     assert explain(["true"], ["disk full", "disk full too"]) == "disk full (and 1 more)"
+
+
+def test_programs_that_start_others_elsewhere(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.sh"
+    loop.write_text("#!/bin/sh\nfor i in 0 1; do ssh host$i torchrun --nnodes 2 train.py & done; wait\n")
+    for command in ([str(loop)], ["pdsh", "-w", "host[0-1]", "./app"], ["sh", "-c", "ssh host1 ./app"]):
+        assert "put `scalana run --` before the command that it starts there" in explain(command)

@@ -252,6 +252,15 @@ def copy_lines(source, target, before, lock):
                 target.flush()
 
 
+def moment(text):
+    """Seconds after the start, or the path of a file that will be there."""
+    return text if os.sep in text else float(text)
+
+
+def is_due(when, seconds):
+    return os.path.exists(when) if isinstance(when, str) else when <= seconds
+
+
 def carry_out(machine, args, command):
     began = time.monotonic()
     chosen = [0] if args.head else list(range(args.hosts))
@@ -291,30 +300,30 @@ def carry_out(machine, args, command):
                     send(connection, {"signal": int(number), "group": group})
 
     events = [(args.stagger * place, lambda i=i: begin(i)) for place, i in enumerate(chosen)]
-    for seconds, host, line in args.at:
+    for when, host, line in args.at:
         index = int(host.removeprefix(args.name)) if not host.isdecimal() else int(host)
         events.append(
             (
-                float(seconds),
+                moment(when),
                 lambda i=index, c=line: connections.setdefault(
                     f"at {i} {c}", machine.start(i, ["/bin/sh", "-c", c], [0, 1, 2])
                 ),
             )
         )
     for text in args.lose:
-        host, _, seconds = text.partition("@")
+        host, _, when = text.partition("@")
         index = int(host.removeprefix(args.name)) if not host.isdecimal() else int(host)
-        events.append((float(seconds), lambda i=index: machine.lose(i)))
+        events.append((moment(when), lambda i=index: machine.lose(i)))
     events.append((args.limit, lambda: came.append("limit")))
-    events.sort(key=lambda event: event[0])
     poll, known = select.poll(), {}
     poll.register(bell, select.POLLIN)
     ending = None
     over = False
     while len([index for index in chosen if index in codes]) < len(chosen):
         now = time.monotonic() - began
-        while events and events[0][0] <= now:
-            events.pop(0)[1]()
+        for event in [event for event in events if is_due(event[0], now)]:
+            events.remove(event)
+            event[1]()
         for index, connection in connections.items():
             if connection.fileno() not in known:
                 known[connection.fileno()] = index
@@ -333,7 +342,7 @@ def carry_out(machine, args, command):
             pass_on(signal.SIGTERM if number == "limit" else number)
         if ending is not None and time.monotonic() > ending:
             break
-        until = min([1.0, *(max(at - now, 0.0) for at, _ in events[:1])])
+        until = min([1.0, *(0.1 if isinstance(when, str) else max(when - now, 0.0) for when, _ in events)])
         for descriptor, _ in poll.poll(until * 1000 + 1):
             if descriptor == bell:
                 with contextlib.suppress(BlockingIOError):
@@ -406,11 +415,11 @@ def main():
         nargs=3,
         action="append",
         default=[],
-        metavar=("SECONDS", "HOST", "LINE"),
-        help="run a line of shell on a host at a time",
+        metavar=("WHEN", "HOST", "LINE"),
+        help="run a line of shell on a host so many seconds after the start, or when there is a file of a path",
     )
     parser.add_argument(
-        "--lose", action="append", default=[], metavar="HOST@SECONDS", help="pull the plug of a host at a time"
+        "--lose", action="append", default=[], metavar="HOST@WHEN", help="pull the plug of a host, likewise"
     )
     parser.add_argument("--limit", type=float, default=300.0, metavar="SECONDS", help="for all of it (300)")
     parser.add_argument(

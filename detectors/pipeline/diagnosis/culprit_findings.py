@@ -153,7 +153,7 @@ class FindingMaker:
         return replace(finding, lost_share=min(finding.lost_s / self.wait_s, 1.0) if self.wait_s > 0 else 0.0)
 
     def _finding(self, cause: str, ranks: list[int], place: Place | None, lost_s: float, time: PipelineTime) -> Finding:
-        psg, steps = self.places.psg, self.steps
+        psg, steps = self.places.blamed.psg, self.steps
         kind = f"pipeline-{cause}"
         lost = lost_s * steps * len(self.recorded.ranks)
         code_location, evidence = CodeLocation(TargetKind.OWN, self.recorded.vertex_of(ranks), -1), Evidence()
@@ -264,7 +264,7 @@ class FindingMaker:
         steps = self.steps / len(self.diagnosis.measured.steps)
         worst: IntArray = np.flatnonzero(waiting > 0.1 * waiting.max())
         rank = self.recorded.ranks[int(waiting.argmax())]
-        psg, vertex = self.places.psg, self.recorded.vertex_of([rank])
+        psg, vertex = self.places.blamed.psg, self.recorded.vertex_of([rank])
         hops = []
         if vertex >= 0 and len(worst):
             place = psg[vertex].place

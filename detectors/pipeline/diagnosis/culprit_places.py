@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from scalana.detectors.delays.blame import BlameTable
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.evidence import Leaf
 from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.leaf import place_of_excess
@@ -24,8 +24,8 @@ Place = tuple[Candidate, Leaf | None]
 class Places:
     """Looks for places in one run."""
 
-    def __init__(self, timeline: Timeline, psg: PSG, table: BlameTable) -> None:
-        self.timeline, self.psg, self.table = timeline, psg, table
+    def __init__(self, blamed: BlamedRun) -> None:
+        self.blamed, timeline, psg = blamed, blamed.timeline, blamed.psg
         self.rank = timeline.locations.rank[burst_locations(timeline)]
         self.begin_s, self.end_s = gap_edges(timeline)
         self.source = _sources(timeline, psg)
@@ -36,7 +36,7 @@ class Places:
         Own work is known by the burst between two calls; of one that lies in a window in part, that part counts. Where
         it is known when in a burst an activity was seen, the part of that time does.
         """
-        own = self.timeline.own
+        own = self.blamed.timeline.own
         inside, seen = np.zeros(len(self.begin_s)), np.zeros(len(own.seen_row))
         rank_of_seen = self.rank[own.burst[own.seen_row]]
         for rank, of_rank in windows.items():
@@ -54,7 +54,7 @@ class Places:
                 into[rows] = covered / np.maximum(end - begin, 1e-12)
         part = inside[own.burst]
         part[own.seen_row] = seen
-        return weighted_count(own.activity, own.seconds * part, len(self.timeline.activities))
+        return weighted_count(own.activity, own.seconds * part, len(self.blamed.timeline.activities))
 
     def more(self, rank: int, here_s: FloatArray, usual_s: FloatArray) -> Place | None:
         """The place with most of what a rank does more than is usual, ``[activities]`` both; None if there is none.
@@ -69,8 +69,8 @@ class Places:
         over = over * more[self.source]
         target = np.flatnonzero(over > 0.0)
         # The first location of a rank is its main thread.
-        location = np.full(len(target), int(np.searchsorted(self.timeline.locations.rank, rank)))
-        return place_of_excess(location, target, over[target], self.table, self.timeline, self.psg)
+        location = np.full(len(target), int(np.searchsorted(self.blamed.timeline.locations.rank, rank)))
+        return place_of_excess(location, target, over[target], self.blamed)
 
 
 def _sources(timeline: Timeline, psg: PSG) -> IntArray:

@@ -69,8 +69,9 @@ def finding_of(
     entries = np.flatnonzero(np.isin(analysis.blame.target, targets)).tolist()
     if caused.sum() < NOTABLE * (caused.sum() + work.sum()) or kind == "communication":
         entries = []  # nobody waits for it: there is no way from a symptom
-    candidate = Candidate(code_location, np.array(entries, dtype=np.int64), float(caused.sum()), finding.ranks)
-    path = path_to(candidate, analysis.blame, analysis.ppg.timeline, psg, root) if entries else [root]
+    rows = np.array(entries, dtype=np.int64)
+    candidate = Candidate(analysis.blamed, code_location, rows, float(caused.sum()), finding.ranks)
+    path = path_to(candidate, root) if entries else [root]
     return replace(finding, path=path)
 
 

@@ -8,6 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Of slots.S, which is generated. */
+extern const char *const agent_names[];
+extern const unsigned agent_slot_count;
+
 /* What a module imports, by its dynamic section. */
 typedef struct {
     const ElfW(Rela) *rows[2];
@@ -31,13 +35,27 @@ static bool is_of_fortran(const char *path)
     return false;
 }
 
-static void *wrapper_of(const agent_wrapper *wrappers, const char *name)
+static bool has_slot(const char *name)
 {
-    if (strncmp(name, "PMPI_", 5) == 0) {
-        for (const agent_wrapper *w = wrappers; w->name; w++) {
-            if (strcmp(w->name, name + 1) == 0) {
-                return w->function;
-            }
+    for (unsigned i = 0; i < agent_slot_count; i++) {
+        if (strcmp(agent_names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is called instead of a name: of the second names of MPI, and of those that this MPI has and the one that the
+ * slots were made for has not. A tool may stand before these. */
+static void *wrapper_of(const agent_wrapper *wrappers, const char *name, const mpi_tools *tools)
+{
+    bool second = strncmp(name, "PMPI_", 5) == 0;
+    if (!second && (tools->count || strncmp(name, "MPI_", 4) != 0)) {
+        return NULL;
+    }
+    for (const agent_wrapper *w = wrappers; w->name; w++) {
+        if (strcmp(w->name, name + second) == 0) {
+            return second || !has_slot(name) ? w->function : NULL;
         }
     }
     return NULL;
@@ -151,7 +169,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
             if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) {
                 continue;
             }
-            void *target = wrapper_of(s->wrappers, found.strings + found.symbols[ELF64_R_SYM(row->r_info)].st_name);
+            const char *name = found.strings + found.symbols[ELF64_R_SYM(row->r_info)].st_name;
+            void *target = wrapper_of(s->wrappers, name, s->tools);
             if (target) {
                 redirect(info, (void **)(info->dlpi_addr + row->r_offset), target);
             }

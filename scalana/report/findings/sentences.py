@@ -23,6 +23,8 @@ LITTLE, MUCH = 0.5, 1.1
 _COMPUTES = 0.5
 """Part of a cause that is spent on a CPU, or without one that it wants, from which mending it leaves a core to others.
 """
+_LEFT_OUT = 0.05
+"""Part of what calls take that a finding must leave out to say so."""
 _HAS_CORE = 0.1
 """Part of it that must be spent on a CPU."""
 
@@ -39,6 +41,8 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         loading(finding),
         more_workers(finding),
         moved(finding),
+        counted(finding),
+        other_calls(finding),
         busy_cores(finding),
         faster(finding),
         compiling(finding),
@@ -142,6 +146,33 @@ def moved(finding: Finding) -> str:
         f"{known.transfer_operation} moves {names.data(known.step_bytes)} {when} in {calls}, "
         f"at {names.rate(known.bytes_per_s)} on average{best}."
     )
+
+
+def counted(finding: Finding) -> str:
+    """Which seconds of communication a finding counts, and which it leaves out, where it does."""
+    known, limit = finding.evidence.transfers, finding.evidence.step_limit
+    if known is None or limit is None or known.calls_s - limit.limit_s < _LEFT_OUT * known.calls_s:
+        return ""
+    what, left_s = "a step" if limit.step_s is not None else "the run", known.calls_s - limit.limit_s
+    return (
+        f"All calls together take {names.seconds(known.calls_s)} of {what}, apart from waiting for other ranks. "
+        f"{names.seconds(limit.limit_s)} of this is counted here: as if every call took as long as the fastest quarter "
+        f"at its line. The other {names.seconds(left_s)} is left out: slower calls may wait for a core."
+    )
+
+
+def other_calls(finding: Finding) -> str:
+    """What a step would take with fewer calls, or fewer bytes, what saves more first."""
+    known, limit = finding.evidence.transfers, finding.evidence.step_limit
+    if known is None or limit is None:
+        return ""
+    what = "a step" if limit.step_s is not None else "the run"
+    ways = [(known.half_bytes_step_s, "with half the bytes")]
+    if round(known.step_calls) > 1:
+        ways.append((known.in_one_call_step_s, f"with 1 call instead of {known.step_calls:.0f}"))
+    (first_s, first), *more = sorted(ways)
+    rest = "".join(f", {way} {names.seconds(then_s)}" for then_s, way in more)
+    return f"{first.capitalize()} {what} would take {names.seconds(first_s)}{rest} (predicted)."
 
 
 def busy_cores(finding: Finding) -> str:

@@ -18,7 +18,6 @@ from scalana.report.topics import (
     matrix,
     modules,
     over_time,
-    pipeline,
     places,
     predictions,
     ranks,
@@ -26,10 +25,10 @@ from scalana.report.topics import (
     regions,
     rl,
     roofline,
-    slow_down,
     steps,
     time,
 )
+from scalana.report.topics.pipelines import pipeline, slow_down
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.choices import find_choices
 from scalana.detectors.delays.contexts import ALONE, same_work
 from scalana.detectors.delays.targets import TargetKind
@@ -147,9 +148,11 @@ def test_one_alternative_in_several_contexts_is_one_cause() -> None:
         function = psg.add(VertexKind.FUNCTION, Place("/job/a.py", line, line + 8, 0, name), caller)
         works.append(psg.add(VertexKind.COMP, Place("/job/a.py", line + 1, line + 1, 4, "x"), function))
     table: Any = SimpleNamespace(choice=np.array([0, 0, ALONE]), target=np.arange(3))
+    timeline: Any = None  # what is joined is known by the structure alone
+    blamed = BlamedRun(timeline, psg, table)
     found = [
-        Candidate(CodeLocation(TargetKind.OWN, vertex, -1), np.array([row]), 3.0 - row, [1])
+        Candidate(blamed, CodeLocation(TargetKind.OWN, vertex, -1), np.array([row]), 3.0 - row, [1])
         for row, vertex in enumerate(works)
     ]
-    joined = join_alternatives(found, table, psg)
+    joined = join_alternatives(found)
     assert [(one.lost_s, one.entries.tolist()) for one in joined] == [(5.0, [0, 1]), (1.0, [2])]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import CodePlace
 from scalana.detectors.finding import Finding
@@ -144,7 +145,7 @@ def test_what_a_thread_does_for_another_one_of_its_rank_counts_once() -> None:
         work=np.array([-1, -1]),
         choice=np.array([-1, -1]),
     )
-    time = place_time(Candidate(code_location, np.array([0, 1]), 3.0, [0]), table, timeline, psg)
+    time = place_time(Candidate(BlamedRun(timeline, psg, table), code_location, np.array([0, 1]), 3.0, [0]))
     np.testing.assert_allclose(time.wall_s, [3.0, 0.1])
     np.testing.assert_allclose(time.cpu_s, [2.9, 0.1])
     np.testing.assert_allclose(time.helper_s, [0.0, 0.0])
@@ -176,7 +177,7 @@ def test_what_a_finding_names_a_rank_for_is_told_even_if_no_sample_is_left_there
         work=np.array([-1]),
         choice=np.array([-1]),
     )
-    time = place_time(Candidate(code_location, np.array([0]), 0.3, [1]), table, timeline, psg)
+    time = place_time(Candidate(BlamedRun(timeline, psg, table), code_location, np.array([0]), 0.3, [1]))
     np.testing.assert_allclose(time.wall_s, [0.0, 0.4])
 
 
@@ -185,15 +186,16 @@ def test_where_a_rank_waits_for_a_lock_that_its_thread_holds() -> None:
     psg = PSG()
     works = psg.add(VertexKind.COMP, Place("a.py", 13, 15, 0, ""), 0)
     takes = psg.add(VertexKind.COMP, Place("a.py", 20, 22, 0, ""), 0)
-    candidate = Candidate(CodeLocation(TargetKind.OWN, works, 15), np.array([0, 1]), 3.0, [1])
     table: Any = SimpleNamespace(target=np.array([1, 0]), seconds=np.array([2.0, 1.0]))
     activities = SimpleNamespace(
         helper=np.array([False, True]), waits_vertex=np.array([-1, takes]), waits_line=np.array([0, 22])
     )
     timeline: Any = SimpleNamespace(activities=activities)
-    assert waits_at(candidate, table, timeline, psg) == CodePlace("a.py", 22, "")
+    blamed = BlamedRun(timeline, psg, table)
+    candidate = Candidate(blamed, CodeLocation(TargetKind.OWN, works, 15), np.array([0, 1]), 3.0, [1])
+    assert waits_at(candidate) == CodePlace("a.py", 22, "")
     table.seconds = table.seconds[::-1]  # most of it is the ranks' own work
-    assert waits_at(candidate, table, timeline, psg) is None
+    assert waits_at(candidate) is None
 
 
 def test_the_advice_tells_rests_apart(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks.masked import next_cause, without
 from scalana.detectors.rollup.candidates import join_entries
@@ -38,10 +39,11 @@ def test_a_process_that_is_started_by_a_call_waits_for_nothing_before_that() -> 
     timeline, names = driven()
     waits, replay, psg = find_waits(timeline), prepare(timeline), structure(names)
     assert replay.timeline.locations.start_s.tolist() == [0.0, 0.0]  # where it waits for its start
-    table = blame(timeline, waits)
-    (slow,) = [one for one in join_entries(table, timeline, psg) if one.ranks == [1]]
+    blamed = BlamedRun(timeline, psg, blame(timeline, waits))
+    candidates = join_entries(blamed)
+    (slow,) = [one for one in candidates if one.ranks == [1]]
     assert slow.lost_s == pytest.approx((SLOW_MS - DRIVE_MS) / 1e3)
-    mended = without(slow, table, timeline, replay)
+    mended = without(slow, replay)
     assert mended.locations.start_s.tolist() == pytest.approx([0.0, INIT_MS / 1e3])
     assert float(find_waits(mended).all_s(mended).sum()) == pytest.approx(0.0, abs=1e-9)
-    assert next_cause(slow, table, timeline, psg, replay) is None
+    assert next_cause(slow, {one.code_location: one.lost_s for one in candidates}, replay) is None

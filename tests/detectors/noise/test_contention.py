@@ -11,6 +11,7 @@ import pytest
 
 from scalana.detectors.account import TimeSplit
 from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.evidence import ModuleTime
@@ -25,6 +26,7 @@ from scalana.detectors.noise.contention import (
     without_turns,
 )
 from scalana.detectors.noise.task_farms import find_task_farms
+from scalana.detectors.rollup.candidates import Candidate
 from scalana.detectors.rollup.paths import _name
 from scalana.detectors.run import _turns_in_calls
 from scalana.detectors.whatif.changes import IntervalExcess, _usual_rows
@@ -248,7 +250,7 @@ def test_waiting_is_compared_without_what_its_cause_waited_for_a_core() -> None:
     own.core_wait_s[late] = own.seconds[late] * 3 / 7
     own.cpu_s[late] = own.seconds[late] * 4 / 7
     table = blame(job, find_waits(job))
-    turns = turns_s(table, job, structure(names))
+    turns = turns_s(BlamedRun(job, structure(names), table))
     assert turns.sum() == pytest.approx(0.5 * table.seconds.sum(), rel=0.02)  # 30 of the 60 ms that it is late
 
 
@@ -275,8 +277,7 @@ class _Locations(SimpleNamespace):
     ids=["less of a core", "more work"],
 )
 def test_work_is_told_from_its_share_of_a_core(cpu_s: list[float], wait_s: list[float], more: bool) -> None:
-    code_location = SimpleNamespace(kind=TargetKind.OWN, vertex=0)
-    candidate: Any = SimpleNamespace(ranks=(1,), entries=np.array([0]), code_location=code_location)
+    code_location: Any = SimpleNamespace(kind=TargetKind.OWN, vertex=0)
     table: Any = SimpleNamespace(
         target=np.array([0]),
         location=np.array([1]),
@@ -284,7 +285,8 @@ def test_work_is_told_from_its_share_of_a_core(cpu_s: list[float], wait_s: list[
         work=np.array([-1]),
         choice=np.array([-1]),
     )
-    assert computes_more(candidate, table, timeline(cpu_s, wait_s), PSG()) is more
+    blamed = BlamedRun(timeline(cpu_s, wait_s), PSG(), table)
+    assert computes_more(Candidate(blamed, code_location, np.array([0]), 1.0, [1])) is more
 
 
 @pytest.mark.parametrize(
@@ -298,8 +300,7 @@ def test_work_is_told_from_its_share_of_a_core(cpu_s: list[float], wait_s: list[
     ],
 )
 def test_so_few_samples_more_come_by_chance(cpu_s: list[float], ranks: tuple[int, ...], more: bool) -> None:
-    code_location = SimpleNamespace(kind=TargetKind.OWN, vertex=0)
-    candidate: Any = SimpleNamespace(ranks=ranks, entries=np.array([0]), code_location=code_location)
+    code_location: Any = SimpleNamespace(kind=TargetKind.OWN, vertex=0)
     table: Any = SimpleNamespace(
         target=np.array([0]),
         location=np.array([1]),
@@ -307,8 +308,8 @@ def test_so_few_samples_more_come_by_chance(cpu_s: list[float], ranks: tuple[int
         work=np.array([-1]),
         choice=np.array([-1]),
     )
-    run = timeline(cpu_s, [1.0] * 4)
-    assert may_compute_more(candidate, table, run, PSG()) is more
+    blamed = BlamedRun(timeline(cpu_s, [1.0] * 4), PSG(), table)
+    assert may_compute_more(Candidate(blamed, code_location, np.array([0]), 1.0, list(ranks))) is more
 
 
 def test_who_computes_no_more_than_others_is_late_for_want_of_a_core() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.delays.blame import blame
+from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.late_ranks.late_ranks import Waiting, detect
 from scalana.detectors.late_ranks.masked import next_cause
@@ -183,8 +184,9 @@ def test_large_tasks_are_found_where_another_thread_of_the_manager_waits_for_the
     assert finding.evidence.as_dict()["large_tasks_over_s"] == pytest.approx(12 * 0.180, rel=0.1)
     saved_s = whole_ms / 1e3 - float(simulate(plain)[0].locations.end_s.max())
     assert finding.saving_s == pytest.approx(saved_s, rel=0.3)
-    chunk = next(c for c in join_entries(table, timeline, structure(names)) if c.ranks == [1, 2, 3])
-    assert next_cause(chunk, table, timeline, structure(names), replay) is None
+    candidates = join_entries(BlamedRun(timeline, structure(names), table))
+    chunk = next(c for c in candidates if c.ranks == [1, 2, 3])
+    assert next_cause(chunk, {c.code_location: c.lost_s for c in candidates}, replay) is None
 
 
 def slow(program, period_s=0.0):
@@ -194,7 +196,7 @@ def slow(program, period_s=0.0):
     table = blame(timeline, find_waits(timeline))
     return [
         (names[f.line - 1], f)
-        for f in slow_workers.detect(find_task_farms(timeline), table, timeline, structure(names))
+        for f in slow_workers.detect(find_task_farms(timeline), BlamedRun(timeline, structure(names), table))
     ]
 
 

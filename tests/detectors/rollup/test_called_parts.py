@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,8 @@ def program(file: str) -> PSG:
 
 
 def lost(vertex: int, line: int, seconds: float, ranks: list[int]) -> Candidate:
-    return Candidate(CodeLocation(TargetKind.OWN, vertex, line), np.array([vertex]), seconds, ranks)
+    anywhere: Any = None  # what is joined is known by the places alone
+    return Candidate(anywhere, CodeLocation(TargetKind.OWN, vertex, line), np.array([vertex]), seconds, ranks)
 
 
 @pytest.mark.parametrize(

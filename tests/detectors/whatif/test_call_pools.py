@@ -48,7 +48,7 @@ def test_slow_workers_cost_what_the_pool_takes_longer(slow: int, tmp_path: Path)
     ended_s = write_pool(tmp_path / "run", [[0.03] * 50] * 4, pace)
     mended_s = write_pool(tmp_path / "mended", [[0.03] * 50] * 4, [1.0] * WORKERS)
     facts = facts_of(tmp_path / "run")
-    (finding,) = detect(facts.task_farms, facts.blame, facts.timeline, facts.psg)
+    (finding,) = detect(facts.task_farms, facts.blamed)
     names = facts.run.names
     assert names.many(finding.ranks) == ("worker 0" if slow == 1 else "worker 0, 1")
     assert finding.saving_s == pytest.approx(ended_s - mended_s, rel=0.05)
@@ -60,7 +60,7 @@ def test_processes_with_calls_of_their_own_are_no_pool(tmp_path: Path) -> None:
     write_pool(tmp_path / "run", [lengths], [1.0] * WORKERS, to=[number % WORKERS for number in range(len(lengths))])
     facts = facts_of(tmp_path / "run")
     assert facts.call_pools == []
-    assert detect(facts.task_farms, facts.blame, facts.timeline, facts.psg) == []
+    assert detect(facts.task_farms, facts.blamed) == []
 
 
 def test_advice_says_what_pays() -> None:

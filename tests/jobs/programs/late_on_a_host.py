@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
 STEPS = int(os.environ.get("STEPS", "16"))
+UNDER_WAY = os.environ.get("UNDER_WAY", "")
+"""A file to write when some steps are done."""
 
 
 def repair(rank: int) -> None:
@@ -20,11 +23,14 @@ def repair(rank: int) -> None:
 def main() -> None:
     dist.init_process_group("gloo")
     rank, values = dist.get_rank(), torch.ones(1000)
-    for _ in range(STEPS):
+    for step in range(STEPS):
         time.sleep(0.02)
         repair(rank)
         dist.all_reduce(values)
+        if step == 10 and UNDER_WAY:
+            Path(UNDER_WAY).touch()
     dist.destroy_process_group()
 
 
-main()
+if __name__ == "__main__":
+    main()

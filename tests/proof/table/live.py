@@ -29,5 +29,19 @@ TOPIC = Topic(
             "s",
             number(r"2000 steps: .*update ([\d.]+) s"),
         ),
+        (
+            "live-causes",
+            "finding the causes again in the last part, after 250 steps: CPU time",
+            "<= 0.5",
+            "s",
+            number(r"250 steps: .*causes ([\d.]+) s"),
+        ),
+        (
+            "live-causes-later",
+            "the same after 2,000 steps",
+            "<= 0.5",
+            "s",
+            number(r"2000 steps: .*causes ([\d.]+) s"),
+        ),
     ),
 )

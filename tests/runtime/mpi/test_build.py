@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from scalana.graphs.readers.folder.native_frames import is_foreign
-from scalana.runtime.mpi import build, generate, slots
+from scalana.runtime.mpi import build, generate, job, slots
 from scalana.runtime.mpi.forwarding import forwarding
 from scalana.runtime.mpi.job import mpi_compilers, programs, uses_mpi
 from scalana.runtime.mpi.kept import Kept, cache_folder, wrappers_name
@@ -108,6 +108,20 @@ def test_the_compiler_of_a_launcher_that_only_a_script_names(tmp_path: Path) -> 
         assert mpi_compilers(programs(words, environ), environ) == [str(compiler)]
 
 
+def test_what_lies_among_the_programs_of_the_system_says_least(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``srun`` beside a system's MPI, and a Python of an environment with an MPI of its own."""
+    folders = [tmp_path / name for name in ("system", "venv")]
+    for folder, program in zip(folders, ("srun", "python"), strict=True):
+        folder.mkdir()
+        for name in (program, "mpicc"):
+            executable(folder / name, "#!/bin/sh\n")
+    monkeypatch.setattr(job, "_SYSTEM", frozenset({str(folders[0])}))
+    environ = {"PATH": os.pathsep.join(map(str, folders))}
+    assert mpi_compilers(["srun", "python", "app.py"], environ)[0] == str(folders[1] / "mpicc")
+    executable(folders[0] / "mpirun", "#!/bin/sh\n")
+    assert mpi_compilers(["mpirun", "python", "app.py"], environ)[0] == str(folders[0] / "mpicc")
+
+
 def test_other_jobs_get_nothing(tmp_path: Path) -> None:
     prepared = prepare(["true"], {"PATH": str(tmp_path)})
     assert prepared.environment == {} and prepared.notes == []
@@ -121,23 +135,36 @@ def test_other_jobs_get_nothing(tmp_path: Path) -> None:
         (["ompi_info", "prterun"], ["mpirun", "app"], "MINE", "MINE;LD_PRELOAD;PYTHONPATH;SCALANA_RUN_DIR"),
         (["ompi_info"], ["mpirun", "app"], "", "LD_PRELOAD;PYTHONPATH;SCALANA_RUN_DIR"),
         (["ompi_info"], ["mpirun", "-x", "A", "app"], "", None),
-        (["ompi_info", "prterun"], ["./job.sh"], "", None),
+        (["ompi_info", "prterun"], ["timeout", "60", "mpirun", "app"], "", "LD_PRELOAD;PYTHONPATH;SCALANA_RUN_DIR"),
+        (["ompi_info", "prterun"], ["sh", "-c", "mpirun app"], "", "LD_PRELOAD=x;PYTHONPATH=x;SCALANA_RUN_DIR=x"),
+        (["ompi_info", "prterun"], ["sh", "-c", "LD_PRELOAD=my.so mpirun app"], "", None),
+        (["ompi_info", "prterun"], ["./mine.sh"], "", None),
+        (["ompi_info"], ["sh", "-c", "mpirun app"], "", None),
         (["ompi_info", "prterun"], ["env", "-u", "PYTHONPATH", "mpirun", "app"], "", None),
         (["mpichversion"], ["mpirun", "app"], "", None),
     ],
 )
 def test_what_open_mpi_is_told_to_hand_on(
-    tmp_path: Path, files: list[str], command: list[str], before: str, list_is: str | None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: list[str],
+    command: list[str],
+    before: str,
+    list_is: str | None,
 ) -> None:
     for file in files:
         (tmp_path / file).touch()
     environ = dict.fromkeys(("PYTHONPATH", "SCALANA_RUN_DIR", "LD_PRELOAD"), "x")
     environ |= {"OMPI_MCA_mca_base_env_list": before} if before else {}
-    told = forwarding(command, environ, [str(tmp_path / "mpicc")])
+    executable(tmp_path / "mpirun", "#!/bin/sh\n")
+    executable(tmp_path / "mine.sh", "#!/bin/sh\nmodule load mpi\nmpirun -n 2 ./app\n")
+    environ["PATH"] = str(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    told = forwarding(command, environ)
     assert told == ({"OMPI_MCA_mca_base_env_list": list_is} if list_is else {})
     (tmp_path / ".openmpi").mkdir()
     (tmp_path / ".openmpi" / "mca-params.conf").write_text("mca_base_env_list = MINE\n")
-    assert forwarding(command, {**environ, "HOME": str(tmp_path)}, [str(tmp_path / "mpicc")]) == {}
+    assert forwarding(command, {**environ, "HOME": str(tmp_path)}) == {}
 
 
 def test_a_compiler_that_fails_is_told_and_the_job_goes_on(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from scalana.detectors.thresholds.shares import WORTH_IF_ONCE
 from scalana.report import names
 from scalana.report.document.sections import Column, Facts, Fit, Row, Section, Table, texts
-from scalana.report.topics.pipeline import pipelines_of
+from scalana.report.topics.pipelines.pipeline import pipelines_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
