@@ -265,8 +265,8 @@ KINDS = (
         "Microbatches of a pipeline differ in length.",
         (
             Claim(
-                "Microbatches differ in length: the longest of a step takes {seconds:long_s} on each stage, a usual "
-                "one {seconds:usual_s}, and all ranks wait for it",
+                "Microbatches differ in length: the longest of a step takes {seconds:long_s} on a rank, a usual one "
+                "{seconds:usual_s}, and all ranks wait for it",
                 ("long_s", "usual_s"),
             ),
             Claim("Microbatches differ in length, and all ranks wait for the longest ones"),
@@ -314,7 +314,7 @@ KINDS = (
     ),
     Kind(
         "pipeline-replica",
-        "one replica of a pipeline, or a worker of it, takes longer than the others, which wait for it in the gradient "
+        "one replica of a pipeline, or a worker in one, takes longer than the others, which wait in the gradient "
         "reduction",
         "A pipeline replica takes longer than the others.",
         (

@@ -25,8 +25,6 @@ from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.actions import KINDS, Pipeline
 from scalana.graphs.spans.span_columns import Spans
 
-KIND_NAMES = ("forward", "backward", "backward of inputs", "backward of weights", "optimizer")
-"""What operations are called in reports, by their kinds."""
 _FORWARD, _BACKWARD = KINDS.index("F"), KINDS.index("B")
 
 
@@ -38,8 +36,8 @@ class Job:
     even: EvenWork
     ranks: IntArray
     """World rank of every worker ``[replicas, stages]``."""
-    kinds: tuple[tuple[int, str], ...]
-    """The kinds of operations that it has: places in :attr:`SlowDown.by_kind`, and names."""
+    kinds: tuple[int, ...]
+    """The kinds of operations that it has: places in :attr:`SlowDown.by_kind`."""
     steps: int
     lengths: FloatArray
     """Of every microbatch, 1 is usual ``[microbatches]``."""
@@ -73,7 +71,7 @@ def of_job(pipelines: Sequence[Pipeline], spans: Spans, replay: Replay, transfer
     steps = np.unique(each[:, 0])
     longest = np.zeros(len(steps))
     np.maximum.at(longest, np.searchsorted(steps, each[:, 0]), lengths)
-    kinds = tuple((kind, KIND_NAMES[kind]) for kind in np.unique(work.kind).tolist())
+    kinds = tuple(np.unique(work.kind).tolist())
     return Job(slow_down(durations), even, ranks, kinds, len(steps), lengths, float(longest.mean()))
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 NAME = "slow_down"
 
+_KINDS = ("forward", "backward", "backward_input", "backward_weight", "optimizer")
+"""What kinds of operations are called, as in tables of operations."""
 _MOST_WORKERS = 5
 _COLUMNS = (
     Column("what if", 14, is_text=True),
@@ -46,21 +48,19 @@ def sections(analysis: Analysis) -> Sequence[Section]:
         f"the {names.seconds(slow.ideal_s)} that it would take if all operations of a kind took the same time."
     )
     blocks = ((Facts((lead,)),), (_changes(job), Facts(texts(_shares(job)), is_soft=True)), (*_workers(job),))
-    count = f"{job.replicas} {'replica' if job.replicas == 1 else 'replicas'} x {job.ranks.shape[1]} stages"
+    count = f"{_counted(job.replicas, 'replica')} x {_counted(job.ranks.shape[1], 'stage')}"
     return [Section("slow-down", "Slow-down of the job", blocks, count)]
 
 
 def _changes(job: Job) -> Table:
     even, now_s = job.even, job.even.step_s
-    several = job.replicas > 1
+    replicas, stages = job.replicas > 1, job.ranks.shape[1] > 1
     rows = [("as it is", now_s, "")]
-    rows += [("slow workers", even.workers_s, "as fast as others of their stage")] if several else []
-    rows += [
-        ("equal stages", even.stages_s, "every stage takes the mean of all"),
-        ("equal lengths", even.lengths_s, "every microbatch takes the mean of all"),
-        ("both", even.stages_and_lengths_s, "equal stages and equal lengths"),
-        ("ideal", job.slow.ideal_s, "every operation takes the mean of its kind"),
-    ]
+    rows += [("slow workers", even.workers_s, "as fast as others of their stage")] if replicas else []
+    rows += [("equal stages", even.stages_s, "every stage takes the mean of all")] if stages else []
+    rows += [("equal lengths", even.lengths_s, "every microbatch takes the mean of all")]
+    rows += [("both", even.stages_and_lengths_s, "equal stages and equal lengths")] if stages else []
+    rows += [("ideal", job.slow.ideal_s, "every operation takes the mean of its kind")]
     return Table(
         _COLUMNS, tuple(Row((name, names.seconds(s), f"{now_s / s:.2f} x", change)) for name, s, change in rows)
     )
@@ -68,13 +68,18 @@ def _changes(job: Job) -> Table:
 
 def _shares(job: Job) -> str:
     """The shares of Lin et al., and how like forwards and backwards are."""
-    said = [
-        f"Of the slow-down, the slowest 3 % of the workers explain {names.percent(job.slow.workers)} (M_W), the last "
-        f"stage explains {names.percent(job.slow.last_stage)} (M_S)."
-    ]
+    said = []
+    if job.replicas > 1:
+        said.append(f"The slowest 3 % of the workers explain {names.percent(job.slow.workers)} of the slow-down (M_W).")
+    if job.ranks.shape[1] > 1:
+        said.append(f"The last stage explains {names.percent(job.slow.last_stage)} of the slow-down (M_S).")
     if not math.isnan(job.even.correlation):
         said.append(f"Forwards and backwards of the same microbatch correlate with {job.even.correlation:.2f}.")
     return " ".join(said)
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _workers(job: Job) -> list[Table]:
@@ -103,7 +108,7 @@ def entries(analysis: Analysis) -> dict[str, Any]:
             "slow_down": slow.slow_down,
             "slowest_workers_share": _known(slow.workers),
             "last_stage_share": _known(slow.last_stage),
-            "by_kind": {name: float(slow.by_kind[kind]) for kind, name in job.kinds},
+            "by_kind": {_KINDS[kind]: float(slow.by_kind[kind]) for kind in job.kinds},
             "by_replica": slow.by_replica.tolist(),
             "by_stage": slow.by_stage.tolist(),
             "ranks": job.ranks.tolist(),
