@@ -171,4 +171,5 @@ def _correlation(work: StepWork, own_s: FloatArray, forward: int, backward: int)
         relative.append(own_s[order] / np.maximum(mean[worker], SHORTEST_S))
     if len(relative[0]) != len(relative[1]) or len(relative[0]) < 2 or min(np.std(one) for one in relative) <= 0.0:
         return float("nan")
-    return float(np.corrcoef(np.stack(relative))[0, 1])
+    forwards, backwards = relative
+    return float(np.corrcoef(forwards, backwards)[0, 1])

@@ -256,10 +256,10 @@ class _Record:
         place = {number: at for at, number in enumerate(steps.number.tolist(), 1)}  # 0 is the first of a process
         for step, (begin, end) in extent.items():
             # An optimizer's step that begins right then is behind it.
-            self._span("action", "RUN", (step, begin, end - 1), number=place.get(step, 1), **pipeline)
+            self._span("action", "RUN", (step, begin, end - 1), 0, number=place.get(step, 1), **pipeline)
         moments = steps.number.tolist(), steps.begin_ns.tolist(), steps.end_ns.tolist()
         for number, begin, end in zip(*moments, strict=True):
-            self._span("step", "step", (number, begin, end), source="trainer")
+            self._span("step", "step", (number, begin, end), 0, source="trainer")
 
     def _place(self, row: int) -> dict[str, int]:
         operations = self.job.operations
@@ -283,7 +283,7 @@ class _Record:
             "trains": 1,
         }
 
-    def _span(self, kind: str, name: str, when: tuple[int, int, int], path: int = 0, **attributes: int | str) -> None:
+    def _span(self, kind: str, name: str, when: tuple[int, int, int], path: int, /, **attributes: int | str) -> None:
         """Write a span; ``when`` is its step, begin and end."""
         step, begin_ns, end_ns = when
         moment, length_ns = self._moment(begin_ns), end_ns - begin_ns
