@@ -46,6 +46,8 @@ class Kind:
     """Whether a saving can be predicted at all."""
     mended: str = "without it"
     """When the run would be as much shorter as is predicted."""
+    unmended: str = "Fixing only this would not shorten the run: another delay takes its place"
+    """What is said where nothing would be saved."""
     is_on_device: bool = False
     """Whether it is devices that take longer, rather than the ranks' hosts."""
     is_shared: bool = False

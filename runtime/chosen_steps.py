@@ -25,8 +25,8 @@ class Chosen:
 
     __slots__ = ("one_of",)
 
-    def __init__(self) -> None:
-        self.one_of = ONE_OF
+    def __init__(self, one_of: int = ONE_OF) -> None:
+        self.one_of = one_of
 
     def __contains__(self, number: int) -> bool:
         return is_chosen(number, self.one_of)

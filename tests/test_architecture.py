@@ -193,7 +193,7 @@ ROOMS = {
         ("delays",),
         ("rollup",),
         ("whatif", "when"),
-        ("noise", "efficiency"),
+        ("noise", "efficiency", "lengths"),
         ("facts", "analysis", "reconcile", "ranking"),
         ("detector", "annotator"),
         ("late_ranks", "limits", "slow_workers", "hang", "device", "pipeline", "rl", "runs", "annotate"),

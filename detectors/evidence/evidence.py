@@ -22,12 +22,13 @@ from scalana.detectors.evidence.at_place import (
 )
 from scalana.detectors.evidence.device_time import DeviceTime
 from scalana.detectors.evidence.flat import Flat, as_dict, plain, updated
+from scalana.detectors.evidence.lengths import UnevenLengths
 from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
 from scalana.detectors.evidence.module_code import CompiledCode, InnerModule, ModuleTime, ModuleWorkCompared
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
 from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
-from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading, StartedBy
+from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading, Serialising, StartedBy
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import SizeCosts
 from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
@@ -78,6 +79,7 @@ class Evidence:
     slowed: list[SlowedLine] | None = None
     """Lines that take longer because a helper takes the core."""
     tasks: TaskTimes | None = None
+    lengths: UnevenLengths | None = None
     inner: InnerModule | None = None
     device: DeviceTime | None = None
     pipeline: PipelineTime | None = None
@@ -96,6 +98,7 @@ class Evidence:
     over_steps: OverSteps | None = None
     compiling: Compiling | None = None
     collecting: Collecting | None = None
+    serialising: Serialising | None = None
     servers: Mapping[str, float] | None = None
     """Seconds that a rank waits for each server without a record, the longest first."""
     compiled: CompiledCode | None = None

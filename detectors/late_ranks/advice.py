@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence import PoolOrder
+from scalana.detectors.evidence import PoolOrder, UnevenLengths
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.source_calls import source_call, source_line
-from scalana.detectors.thresholds.factors import NOT_THE_CORE
+from scalana.detectors.thresholds.factors import LARGER_INPUT, NOT_THE_CORE
 from scalana.detectors.thresholds.shares import FLOOR, MAJORITY, SUBSTANTIAL
 
 
@@ -53,6 +53,27 @@ def advise(finding: Finding) -> str:
             "do both less often, or share them with the others."
         )
     return ""
+
+
+def advise_packing(lengths: UnevenLengths, saving_s: float) -> str:
+    """Return how to pack the sequences of a step, from what they cost and what that saves."""
+    if saving_s <= 0.0:
+        return (
+            f"The longest sequence, of up to {lengths.longest:.0f} tokens, takes a rank about as long as its step: "
+            "split long sequences over ranks (context parallelism), or limit their length."
+        )
+    costs = []
+    if lengths.second_per_token > 0.0:
+        costs.append(f"{1e6 * lengths.second_per_token:.2g} us a token")
+    if lengths.second_per_square > 0.0:
+        costs.append(f"{1e3 * 1024**2 * lengths.second_per_square:.2g} ms for the square of 1024 tokens")
+    more = ""
+    if lengths.packed_tokens >= LARGER_INPUT:
+        more = f" A rank then gets up to {lengths.packed_tokens:.1f} times as many tokens as now: check that they fit."
+    return (
+        f"Pack sequences by cost ({' and '.join(costs)}), not by tokens: the most expensive first, each to the rank "
+        f"that has least.{more}"
+    )
 
 
 def advise_order(pool: PoolOrder) -> str:

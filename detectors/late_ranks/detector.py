@@ -10,6 +10,7 @@ from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.late_ranks.late_ranks import Waiting, detect_halves
 from scalana.detectors.late_ranks.rounds import name_rounds
 from scalana.detectors.late_ranks.starting import name_starts
+from scalana.detectors.late_ranks.uneven_lengths import name_lengths
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Verdict, extent_of
 from scalana.detectors.thresholds.shares import MAJORITY
@@ -25,6 +26,7 @@ class LateRanks:
             "late-ranks",
             "serial",
             "in-rounds",
+            "uneven-lengths",
             "waiting-for-core",
             "helper-takes-core",
             "garbage-collection",
@@ -53,4 +55,5 @@ class LateRanks:
             halves = without_turns(halves, timeline, facts.run, MAJORITY)
             told += [half for half in halves if any(is_half_of(half, one, modules, psg) for one in told)]
         told = name_starts(name_collections(told, facts), facts.run.starts, timeline)
+        told = name_lengths(told, facts)
         return Outcome([Verdict(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in told])

@@ -60,6 +60,7 @@ OUTLYING = 5.0
 Why: Normal noise exceeds it in less than one of a million cases.
 
 - `disturbed`: times the noise by which they must be off
+- `length_costs`: standard deviations of what a fit leaves, from which a step of a rank is left out of it
 - `significance`: standard errors by which a rank's mean lateness must differ from zero to be its own; standard
   deviations of the ordinary stretch by which a single lateness must stand out
 """
@@ -76,6 +77,7 @@ DECISIVE = 10.0
 Why: "Very strong" evidence (Kass, Raftery 1995).
 
 - `cost_trend`
+- `length_costs`: by how much the criterion without any cost of lengths must exceed that with one
 """
 OTHERS_COST = 1.0
 """What the model ``b (p - 1)`` costs: something is done for every other rank, or waited for.

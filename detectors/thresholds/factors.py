@@ -22,9 +22,11 @@ SAME_SIZE = 1.02
 
 Why: A choice: padding makes like inputs differ.
 
+- `length_costs`: one plus the deviation of tokens, as a part of their mean, up to which all ranks have equal tokens
 - `more_work`: factor up to which two numbers of kernels, or sizes of inputs, are the same
 - `rl.causes`: times the shortest trajectory of a step, up to which the longest is as long
 - `slow_device`: factor up to which two numbers of kernels, or sizes of inputs, are the same
+- `uneven_lengths`: times what slow ranks leave unexplained, up to which lengths explain as much
 """
 SLOWER = 1.03
 """Factor from which a device, or a process in one step, is slow for the same work.
@@ -51,7 +53,9 @@ Why: A choice: what is larger by less explains little.
 
 - `findings.inside`: times as many elements as on other ranks, from which the report says that a module's input is
   larger
+- `late_ranks.advice`: times the most tokens of a rank now, from which the advice says that packing makes them more
 - `modules`: times as many operators, or as much work, as on other ranks, from which a module has more
+- `uneven_lengths`: times the tokens of the median rank up to which tokens are equal
 """
 HELD_UP = 1.2
 """Factor from which a microbatch took longer than usual: it was held up.

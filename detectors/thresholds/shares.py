@@ -16,6 +16,8 @@ Why: A tenth of WORTH_A_FINDING; of a picture, less than a pixel.
 
 - `alone`: part of all blame below which candidates stay as they are
 - `choices`: part of all own work up to which a part of the program is no alternative to another
+- `length_costs`: deviation of sums of lengths as a part of their mean, up to which they are all equal; part of the mean
+  seconds up to which nothing is an outlier
 - `picture`: part of a step below which nothing is drawn
 """
 FLOOR = 0.002
@@ -84,6 +86,7 @@ Why: A choice: three times as much as where the cause is steady.
 - `contention`: for work that all ranks do, of which some do a little more, and what happened but once or twice
 - `late_devices`: part of the device-seconds, where what a device did is known from mark to mark only
 - `late_ranks`: for what no rank is late with on average: whoever is unlucky is late in its turn, on a busy machine too
+- `uneven_lengths`: part of the steps that packing must save, where another rank is late in each
 """
 MISREAD = 0.03
 """Part of the messages of a link that may have taken less than the least that is believed.
@@ -262,6 +265,7 @@ Why: Nothing else can be as much.
   turns; part of what ranks compute longer that running more often must explain, to be what is said of it
 - `late_ranks.detector`: part of what is worth a finding that one half of a module must cost
 - `leaf`: part of a cause that must lie in one function to be its leaf
+- `length_costs`: part of the variance that lengths must explain
 - `library_calls`: part of a loop's blame on a rank that makes one line of it the place
 - `limits.detector`: part of the waiting for data in which workers must be seen to work on batches
 - `lines`: part of an excess that must be left when all lines of a place are added up, for it to be one
@@ -282,13 +286,15 @@ Why: Nothing else can be as much.
 - `rounds`: part of the longest stay at a place, from which another rank does the same there
 - `shared_cause`
 - `slow_steps`: part of what a step is longer than usual that its cause must explain, as seconds that a rank waited
-- `steps`: part of what a slow step loses by its own analysis, that a finding of the run must lose in it to be its cause
 - `source_costs`
+- `steps`: part of what a slow step loses by its own analysis, that a finding of the run must lose in it to be its cause
 - `steps_in_part`: part of a step that lies in it, on average over the processes, from which it is one of the part's
 - `sync_intervals`: part of the longest wait for a culprit by which it and a member may leave an operation apart, to be
   compared from there on: more would explain most of the wait
 - `task_farms`: part of what the rank that hands out works before a call that others may work before the same: where all
   of it is in one call of a library's, its work is before the same calls
+- `uneven_lengths`: part of a finding that is due to ranks that are late on average, below which they are late in turns;
+  part of what sequences cost more that must be for the squares of lengths to be for attention
 - `uneven_tasks`: part of a joined cause that its largest entry must hold to be its place
 - `wait_states`: part of its stay within which a member must leave once another has come, to have waited for it
 - `work_lines`: part of what a process does more than others that must lie at a line, for it to be the place
@@ -344,6 +350,7 @@ Why: A choice: clocks and samples leave up to a fifth open.
 - `significance`: part of a lateness that must be spent off the CPU for it to count as no noise of a busy machine
 - `slow_device`: part of the seconds of a device that must be of kernels that all ran equally often, and be longer by
   one factor
+- `uneven_lengths`: part of a lateness at a place that the cost of lengths must come to, and at most its inverse
 """
 NEARLY_ALL = 0.9
 """Part of a whole from which the rest is not worth a word.

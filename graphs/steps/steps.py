@@ -120,8 +120,12 @@ def outlying_above(length_s: FloatArray) -> float:
     if len(length_s) < FEWEST:
         return np.inf
     median = float(np.median(length_s))
-    spread = _OF_NORMAL * float(np.median(np.abs(length_s - median)))
-    return median + max(OUTLYING * spread, STANDS_OUT * median)
+    return median + max(OUTLYING * spread_of(length_s), STANDS_OUT * median)
+
+
+def spread_of(values: FloatArray) -> float:
+    """Standard deviation of what is ordinary among some values, by their median absolute deviation."""
+    return _OF_NORMAL * float(np.median(np.abs(values - np.median(values))))
 
 
 def _middle(values: FloatArray) -> FloatArray:

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAME = "DataLoader"
+_listeners: list[Callable[[], None]] = []
+
+
+def when_loaded(function: Callable[[], None]) -> None:
+    """Call ``function`` each time that the program got a batch; it must raise nothing."""
+    _listeners.append(function)
 
 
 def record_loading(module: Any) -> None:
@@ -27,7 +33,10 @@ def record_loading(module: Any) -> None:
             if session.core is None:
                 return inner(iterator)
             with _mark(iterator, marks, patches):
-                return inner(iterator)
+                batch = inner(iterator)
+            for listener in _listeners:
+                listener()
+            return batch
 
         return __next__
 

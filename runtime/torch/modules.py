@@ -15,12 +15,15 @@ from scalana.runtime import session, steps
 from scalana.runtime.chosen_steps import Chosen
 from scalana.runtime.device import marks
 from scalana.runtime.patching import in_place_of
+from scalana.runtime.torch import loaders
 from scalana.runtime.torch.module_backward import Backward, Pass, newest, nodes_of
 from scalana.runtime.torch.module_tree import Known, Tree
 from scalana.runtime.torch.operators import Operators
+from scalana.runtime.torch.sequences.calls import Batches, named_arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 FORWARD, BACKWARD, RECOMPUTE = range(3)
@@ -63,6 +66,8 @@ class ModuleTimes:
         self._pool: Any = None
         """Marks on the device, where there is one."""
         self.operators = Operators()
+        self.batches = Batches(module)
+        """The lengths of the sequences that models are called with."""
         self._tensor: Any = None
         self._is_compiling: Any = None
         self._compiled_autograd: Any = None
@@ -77,6 +82,7 @@ class ModuleTimes:
         """Another recording began, perhaps in a forked child."""
         self.off()
         self.operators.new_record()
+        self.batches.new_record()
         self._tree.new_record()
         self._step = -1
         self._keys = ()
@@ -102,6 +108,12 @@ class ModuleTimes:
                         self._pool.leave_out(number)
         except Exception as failure:
             self.failed(failure)
+        self.batches.marked(number, timed=self.is_on)
+
+    def loaded(self) -> None:
+        """The program got another batch: the call of its model with it is another one to look at."""
+        if not self.is_on:
+            self.batches.await_call()
 
     def on(self) -> None:
         """Time the modules from here on."""
@@ -165,14 +177,17 @@ class ModuleTimes:
             return True
         return self._is_compiling() or self._torch._C._get_tracing_state() is not None
 
-    def entering(self, module: Any, args: Any) -> None:
-        """A module is called."""
+    def entering(self, module: Any, args: Any, by_name: Mapping[str, Any] | None = None) -> None:
+        """A module is called; ``by_name`` are arguments that the hooks of torch would not be handed."""
         try:
             if self._idle():
                 return
             calls = self._calls.get(get_ident())
             if calls is None:
                 calls = self._calls[get_ident()] = []
+            if not calls:
+                named = named_arguments(sys._getframe(1)) if by_name is None else by_name
+                self.batches.note(module, args, named, whole=True)
             known = self._tree.get(module)
             if known is None:
                 known = self._tree.learn(module, calls[-1].known if calls else None)
@@ -307,6 +322,7 @@ def time_modules(module: Any) -> None:
     session.when_started(_times.new_record)
     session.when_stopping(_times.operators.end)
     steps.when_marked(_times.marked)
+    loaders.when_loaded(_times.loaded)
 
 
 def watch_compiled(module: Any) -> None:
@@ -318,9 +334,11 @@ def watch_compiled(module: Any) -> None:
     def __call__(self: Any, *args: Any, **named: Any) -> Any:
         times = _times
         if times is None or not times.is_on:
+            if times is not None:
+                times.batches.compiled_call(self, args, named)
             return original(self, *args, **named)
         times.off()
-        times.entering(self, args)
+        times.entering(self, args, named)
         try:
             output = original(self, *args, **named)
             times.leaving(self, args, named, output)
@@ -342,6 +360,8 @@ def watch_compilation(module: Any) -> None:
     # An older torch tells nothing of what it compiles.
     def begins(_: Any = None) -> None:
         nonlocal paused
+        if _times is not None:
+            _times.batches.leave_compiled_alone()
         if _times is not None and _times.is_on:
             paused = True
             _times.off()

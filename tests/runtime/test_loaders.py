@@ -50,7 +50,8 @@ def test_each_batch_that_is_waited_for_is_a_span(tmp_path: Path) -> None:
     # The fourth number raises; of the second loader, the third call says that there is no more.
     assert loading == [("data", "DataLoader", alone)] * 4 + [("data", "DataLoader", helped)] * 3
     assert not any("torch.utils.data" in note for note in record.notes)
-    lines = {record.frames(path)[-1].line for path in record.spans.path}
+    spans = zip(record.spans.path, told(record), strict=True)  # the collector of a busy machine leaves some, too
+    lines = {record.frames(path)[-1].line for path, (kind, *_) in spans if kind == "data"}
     assert lines == {16, 20}, "the loops over the loaders"
 
 

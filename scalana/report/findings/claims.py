@@ -59,6 +59,8 @@ def filled(kind: Kind, finding: Finding, ranks: int, processes: ProcessNames = U
             return names.seconds(_amount(evidence.get(key)))
         if what == "count":
             return f"{_amount(evidence.get(key)):.0f}"
+        if what == "times":
+            return _times(_amount(evidence.get(key)))
         if what in ("ranks", "Ranks"):
             named = processes.many(evidence[key], ranks)
             return named if what == "ranks" else named[0].upper() + named[1:]
@@ -111,8 +113,11 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None, p
     if ratio < SIMILAR:
         more = "no more in total" if ratio > 1 / SIMILAR else "less in total"
         return f"{text}, the others {names.seconds(others)}: {more}, but while the others wait."
-    factor = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
-    return f"{text}, the others {names.seconds(others)}: {factor} times as long."
+    return f"{text}, the others {names.seconds(others)}: {_times(ratio)} times as long."
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.0f}" if factor >= 10 else f"{factor:.1f}"
 
 
 def _caused(finding: Finding, processes: ProcessNames) -> str:

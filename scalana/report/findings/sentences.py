@@ -33,12 +33,14 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
     """What is said of a finding, a sentence or a few in each: the claim first."""
     said = (
         claim(finding, run.ranks, run.names),
+        lengths(finding, run),
         in_module(finding),
         in_compiled(finding),
         in_work(finding),
         when(finding),
         trend(finding),
         loading(finding),
+        serialising(finding),
         more_workers(finding),
         moved(finding),
         counted(finding),
@@ -70,7 +72,7 @@ def cost(finding: Finding, run: RunInfo) -> str:
     if off := finding.evidence.replay_off:
         return f"{lost}. Saving not estimated: the replay differs from the run by {names.percent(off)}."
     if finding.saving_s <= 0:
-        return f"{lost}. Fixing only this would not shorten the run: another delay takes its place."
+        return f"{lost}. {kind.unmended}."
     share = f" ({names.percent(finding.saving_s / run.seconds)})" if run.seconds else ""
     most = "at most " if finding.evidence.is_bound else ""
     step = shorter_step(finding)
@@ -84,11 +86,12 @@ def cost(finding: Finding, run: RunInfo) -> str:
 
 def _why_little(finding: Finding, run: RunInfo) -> str:
     """Why the run would be shorter by much less, or by more, than each rank waits; "" where it is by about as much."""
-    if kind_of(finding.kind).unit != OF_WAITING or finding.evidence.is_bound:
+    evidence = finding.evidence
+    if kind_of(finding.kind).unit != OF_WAITING or evidence.is_bound or evidence.lengths is not None:
         return ""
     others = run.ranks - len(finding.ranks)
     each_s = finding.lost_s / max(others or run.ranks - 1, 1)
-    if finding.saving_s < LITTLE * each_s and finding.evidence.behind is None:
+    if finding.saving_s < LITTLE * each_s and evidence.behind is None:
         return ", as other delays at the same time take its place"
     if finding.saving_s > MUCH * finding.lost_s:
         return ": more than the others wait, as part of this delays the end of the run"
@@ -113,6 +116,18 @@ def sampled(finding: Finding) -> str:
     return f"It was measured in {seen} for {steps} steps."
 
 
+def lengths(finding: Finding, run: RunInfo) -> str:
+    """How surely lengths of sequences explain what ranks take, and where these are from."""
+    known = finding.evidence.lengths
+    if known is None:
+        return ""
+    where = names.place(names.near(known.lengths_file, run.cwd), known.lengths_line)
+    return (
+        f"Lengths of sequences explain {names.percent(known.fit)} of how ranks differ in {known.fitted_steps} steps "
+        f"({known.lengths_from} at {where})."
+    )
+
+
 def loading(finding: Finding) -> str:
     """That it lies in waiting for data, if it does."""
     known = finding.evidence.loading
@@ -121,6 +136,19 @@ def loading(finding: Finding) -> str:
     of = f" of `{known.dataset}`" if known.dataset is not None else ""
     workers = {None: "", 0: " (no workers)", 1: " (1 worker)"}.get(known.workers, f" ({known.workers} workers)")
     return f"This time is spent waiting for the DataLoader{of}{workers}."
+
+
+def serialising(finding: Finding) -> str:
+    """That it lies in pickling, if it does: how much of what."""
+    known = finding.evidence.serialising
+    if known is None:
+        return ""
+    what = {"arguments": "arguments of calls", "result": "results of calls", "message": "messages"}
+    objects = "1 object" if known.pickles == 1 else f"{known.pickles} objects"
+    return (
+        f"This time is spent pickling {what.get(known.pickled, 'objects')}: {objects}, "
+        f"{names.data(known.pickle_bytes)}, {names.seconds(known.pickle_s)}."
+    )
 
 
 def more_workers(finding: Finding) -> str:

@@ -1,0 +1,1 @@
+"""The lengths of the sequences that models are called with."""

@@ -1,0 +1,186 @@
+"""Lengths of the sequences that a model is called with, from the arguments of the call.
+
+Nothing here waits for a device, keeps a tensor, or changes one: of tensors on a device the shape alone is read, and no
+operator runs where somebody watches operators.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+MOST_VALUES = 1 << 16
+"""Numbers that are read of an argument one by one."""
+MOST_ELEMENTS = 1 << 22
+"""Elements of an argument that operators are run on."""
+
+SOURCES = ("cu_seqlens", "lengths", "sequences", "position_ids", "attention_mask", "shape")
+"""What lengths are from, the most certain first."""
+NAMES = {
+    "cu_seqlens": ("cu_seqlens", "cu_seqlens_q", "cu_seq_lens_q", "cu_seq_lens", "cu_seqlens_q_padded"),
+    "lengths": ("lengths", "seq_lens", "seqlens", "seq_lengths", "sequence_lengths", "input_lengths"),
+    "position_ids": ("position_ids", "positions", "input_pos"),
+    "attention_mask": ("attention_mask", "padding_mask", "key_padding_mask", "src_key_padding_mask"),
+}
+"""What arguments are called that say how long sequences are: those of flash-attn, transformers, Megatron and torch."""
+_PADDING = ("key_padding_mask", "src_key_padding_mask")
+"""Masks that are true where nothing is."""
+_NESTED = ("cu_seqlens_q", "cu_seqlens")
+"""Fields of an object that holds such arguments together."""
+
+
+class Reader:
+    """Reads the arguments of calls.
+
+    Args:
+        torch: the module.
+    """
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._tensor = torch.Tensor
+        self._read: tuple[tuple[str, Callable[[str, Any], list[int] | None]], ...] = (
+            ("cu_seqlens", self._cumulative),
+            ("lengths", self._plain),
+            ("position_ids", self._positions),
+            ("attention_mask", self._mask),
+        )
+
+    def lengths(
+        self, args: Sequence[Any], by_name: Mapping[str, Any], names: Sequence[str]
+    ) -> tuple[str, list[int]] | None:
+        """Where lengths are from, of :data:`SOURCES`, and the lengths; None where no argument says any.
+
+        Args:
+            args: of the call, without their names.
+            by_name: those with names.
+            names: of the parameters that take ``args``, as far as they are known.
+        """
+        with self._torch._C.DisableTorchFunction():
+            if self._torch._C._len_torch_dispatch_stack():
+                return None
+            given = dict(self._named(args, by_name, names))
+            for source, read in self._read[:2]:
+                if found := self._of(source, read, given):
+                    return source, found
+            values = list(given.values())
+            if found := next(filter(None, map(self._sequences, values)), None):
+                return "sequences", found
+            for value in values[1:]:
+                if found := self._unnamed(value):
+                    return "cu_seqlens", found
+            if not self._is_watched():
+                for source, read in self._read[2:]:
+                    if found := self._of(source, read, given):
+                        return source, found
+            found = next(filter(None, map(self._shape, values)), None)
+            return ("shape", found) if found else None
+
+    # ---- arguments ----
+
+    def _named(
+        self, args: Sequence[Any], by_name: Mapping[str, Any], names: Sequence[str]
+    ) -> Iterator[tuple[str, Any]]:
+        """All arguments by their names, with what a mapping among them holds; by numbers what has no name."""
+        for number, value in enumerate(args):
+            yield from self._inside(names[number] if number < len(names) else str(number), value)
+        for name, value in by_name.items():
+            yield from self._inside(name, value)
+
+    def _inside(self, name: str, value: Any) -> Iterator[tuple[str, Any]]:
+        if isinstance(value, (self._tensor, int, float, str, list, tuple, type(None))):
+            yield name, value
+        elif hasattr(value, "keys") and hasattr(value, "__getitem__"):
+            for key in list(value.keys())[:64]:
+                yield str(key), value[key]
+        else:
+            for field in _NESTED:
+                held = getattr(value, field, None)
+                if held is not None:
+                    yield field, held
+
+    @staticmethod
+    def _of(source: str, read: Callable[[str, Any], list[int] | None], given: Mapping[str, Any]) -> list[int] | None:
+        for name in NAMES[source]:
+            value = given.get(name)
+            if value is not None and (found := read(name, value)):
+                return found
+        return None
+
+    # ---- values ----
+
+    def _is_here(self, value: Any, most: int) -> bool:
+        """Whether a value is a tensor of integers whose elements can be read at once."""
+        return (
+            type(value) is self._tensor and value.is_cpu and not value.is_floating_point() and 0 < value.numel() <= most
+        )
+
+    def _is_watched(self) -> bool:
+        """Whether operators of ours would show up somewhere."""
+        return bool(self._torch._C._autograd._profiler_enabled())
+
+    def _integers(self, value: Any) -> list[int] | None:
+        if isinstance(value, (list, tuple)):
+            return list(value) if 0 < len(value) <= MOST_VALUES and all(type(one) is int for one in value) else None
+        if self._is_here(value, MOST_VALUES) and value.dim() == 1:
+            values: list[int] = value.tolist()
+            return values
+        return None
+
+    def _cumulative(self, name: str, value: Any) -> list[int] | None:
+        """Of bounds, each that of a sequence's begin."""
+        bounds = self._integers(value)
+        if bounds is None or len(bounds) < 2 or bounds[0] != 0:
+            return None
+        lengths = [after - before for before, after in zip(bounds, bounds[1:], strict=False)]
+        return [one for one in lengths if one] if min(lengths) >= 0 else None
+
+    def _plain(self, name: str, value: Any) -> list[int] | None:
+        lengths = self._integers(value)
+        return lengths if lengths and min(lengths) > 0 else None
+
+    def _unnamed(self, value: Any) -> list[int] | None:
+        """Of an argument whose name says nothing, if it can be nothing but bounds."""
+        bounds = self._integers(value)
+        if bounds is None or not all(before < after for before, after in zip(bounds, bounds[1:], strict=False)):
+            return None
+        return self._cumulative("", bounds)
+
+    def _sequences(self, value: Any) -> list[int] | None:
+        """Of tensors one by one, or of a tensor that is made of them."""
+        if isinstance(value, (list, tuple)) and 0 < len(value) <= MOST_VALUES:
+            if all(isinstance(one, self._tensor) and 0 < one.dim() <= 2 for one in value):
+                return [one.shape[0] for one in value]
+            return None
+        if isinstance(value, self._tensor) and value.is_nested and value.layout is self._torch.jagged:
+            return self._cumulative("", value.offsets())
+        return None
+
+    def _positions(self, name: str, value: Any) -> list[int] | None:
+        """Of positions in sequences: each begins at 0, or with a row."""
+        if not self._is_here(value, MOST_ELEMENTS) or not 1 <= value.dim() <= 2:
+            return None
+        width = value.shape[-1]
+        begins = set(range(0, value.numel(), width)).union((value.reshape(-1) == 0).nonzero().reshape(-1).tolist())
+        bounds = [*sorted(begins), value.numel()]
+        return [after - before for before, after in zip(bounds, bounds[1:], strict=False)]
+
+    def _mask(self, name: str, value: Any) -> list[int] | None:
+        """Of a mask of what is no padding, a row for each sequence."""
+        if not self._is_here(value, MOST_ELEMENTS) or value.dim() != 2:
+            return None
+        there = (value == 0) if name in _PADDING else (value != 0)
+        return [one for one in there.sum(-1).tolist() if one]
+
+    def _shape(self, value: Any) -> list[int] | None:
+        """Of numbers of tokens, or of what stands for each of them."""
+        if type(value) is not self._tensor:
+            return None
+        dimensions = 3 if value.is_floating_point() else 2
+        if value.dim() == 1 and dimensions == 2:
+            return [value.shape[0]]
+        if value.dim() != dimensions or value.shape[0] > MOST_VALUES:
+            return None
+        return [value.shape[1]] * value.shape[0]

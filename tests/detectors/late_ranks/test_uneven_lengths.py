@@ -1,0 +1,178 @@
+"""Sequences of unequal lengths as the cause of lateness: what is said, and what another packing would save.
+
+The programs are packed anew here, and simulated: that is what predictions are compared with.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from scalana.detectors import analyze
+from scalana.graphs.metrics import timeline_metrics
+from scalana.graphs.ppg import PPG
+from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
+from scalana.graphs.run_info import RunInfo
+from scalana.graphs.spans.span_columns import Spans
+from scalana.graphs.steps.steps import Steps
+from scalana.report.findings.claims import claim
+from scalana.report.findings.sentences import cost
+from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
+from scalana.runtime.torch.sequences.calls import LONGEST
+from tests.detectors.jobs import structure
+from tests.detectors.simulator import simulate
+
+RANKS, STEPS, TOKENS = 4, 30, 4096
+TOKEN_MS, SQUARE_MS = 2e-3, 4e-6
+
+
+def drawn(longest, seed=3):
+    """Lengths by step and rank, which come to equal tokens; ``longest`` has the binary logarithm for each rank."""
+    random = np.random.default_rng(seed)
+
+    def one(most):
+        lengths = []
+        while (left := TOKENS - sum(lengths)) > 0:
+            lengths.append(min(left, int(2 ** random.uniform(4, most))))
+        return lengths
+
+    return [[one(most) for most in longest] for _ in range(STEPS)]
+
+
+def packed(steps):
+    """The same sequences: the longest first, each to the rank that has least to compute."""
+    result = []
+    for step in steps:
+        ranks = [[] for _ in step]
+        for length in sorted(itertools.chain(*step), reverse=True):
+            min(ranks, key=work_ms).append(length)
+        result.append(ranks)
+    return result
+
+
+def work_ms(lengths):
+    return sum(TOKEN_MS * one + SQUARE_MS * one**2 for one in lengths)
+
+
+def program_of(steps, extra_ms=lambda rank, step: 0.0, attention=work_ms):
+    """Steps of a forward and a backward, with noise of a per cent, and an allreduce."""
+    random = np.random.default_rng(1)
+    program = [[] for _ in range(RANKS)]
+    for number, step in enumerate(steps):
+        for rank, lengths in enumerate(step):
+            noise = float(np.exp(random.normal(0.0, 0.01)))
+            program[rank] += [("work", "forward", noise * attention(lengths))]
+            program[rank] += [("work", "backward", 2.0 * noise * attention(lengths) + extra_ms(rank, number))]
+            program[rank] += [("coll", "allreduce", list(range(RANKS)), -1)]
+    return program
+
+
+def spans_of(steps, worked, vertex):
+    """What the recorder writes of these lengths, where each forward begins."""
+    names = ["lengths", "kind", "source", "cu_seqlens", "whole", "sequences", "tokens", "squares"]
+    names += [str(place) for place in range(LONGEST)]
+    forwards = {rank: [row[2] for row in worked if row[:2] == ("forward", rank)] for rank in range(RANKS)}
+    rows = [(rank, step) for rank in range(RANKS) for step in range(len(steps))]
+    first, key, tag, value = [0], [], [], []
+    for rank, step in rows:
+        lengths = sorted(steps[step][rank], reverse=True)
+        written = [(1, 0), (2, 3), (4, 0), (5, len(lengths)), (6, sum(lengths)), (7, sum(one**2 for one in lengths))]
+        written += [(8 + place, length) for place, length in enumerate(lengths[:LONGEST])]
+        key += [one for one, _ in written]
+        tag += [ATTRIBUTE_TEXT if one in (1, 2) else 0 for one, _ in written]
+        value += [each for _, each in written]
+        first.append(len(key))
+    at = np.array([round(forwards[rank][step] * 1e9) for rank, step in rows])
+    table = SpanTable(
+        lane=np.array([rank for rank, _ in rows]),
+        type=np.full(len(rows), SPAN_TYPE["other"]),
+        name=np.zeros(len(rows), np.int64),
+        start_ns=at,
+        end_ns=at,
+        first=np.array(first),
+        key=np.array(key),
+        tag=np.array(tag),
+        value=np.array(value),
+        step=np.array([step for _, step in rows]),
+        lanes=Lanes(*np.array([[rank, rank, 0, -1, 0] for rank in range(RANKS)]).T),
+        names=names,
+    )
+    return Spans(table, np.full(len(rows), vertex), np.full(len(rows), -1))
+
+
+def ended_s(program):
+    return float(simulate(program)[0].locations.end_s.max())
+
+
+def findings(steps, **options):
+    """What is found in a run whose lengths were noted."""
+    worked = []
+    timeline, names = simulate(program_of(steps, **options), worked=worked)
+    psg = structure(names)
+    edges = timeline.calls.exit_s.reshape(RANKS, STEPS).T
+    marks = Steps("optimizer", np.arange(STEPS), np.vstack((np.zeros((1, RANKS)), edges[:-1])), edges)
+    run = RunInfo(seconds=float(timeline.locations.end_s.max()), ranks=RANKS)
+    spans = spans_of(steps, worked, names.index("forward"))
+    return analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run, spans), marks).findings
+
+
+def test_a_rank_with_longer_sequences_has_more_attention_at_equal_tokens() -> None:
+    steps = drawn([9, 9, 11, 9])
+    first, *others = findings(steps)
+    assert (first.kind, first.ranks) == ("uneven-lengths", [2]) and not others
+    squares = np.array([[sum(one**2 for one in lengths) for lengths in step] for step in steps]).mean(axis=0)
+    times = squares[2] / np.median(squares)
+    assert first.evidence.as_dict()["attention_times"] == pytest.approx(times)
+    assert claim(first, RANKS).startswith(
+        f"Rank 2 has {times:.1f} times the attention work of the median rank, at equal tokens"
+    )
+    saved_s = ended_s(program_of(steps)) - ended_s(program_of(packed(steps)))
+    assert first.saving_s == pytest.approx(saved_s, rel=0.1)
+    assert "with sequences packed by cost" in cost(first, RunInfo(ranks=RANKS, seconds=1.0))
+    assert first.evidence.lengths.second_per_square == pytest.approx(3e-3 * SQUARE_MS, rel=0.1)
+
+
+def test_another_rank_in_each_step_is_late_for_its_lengths() -> None:
+    steps = drawn([12, 12, 12, 12])
+    (first,) = (one for one in findings(steps) if one.kind == "uneven-lengths")
+    assert first.ranks == [0, 1, 2, 3] and first.function == "main" and first.evidence.lengths.in_turn
+    saved_s = ended_s(program_of(steps)) - ended_s(program_of(packed(steps)))
+    assert first.saving_s == pytest.approx(saved_s, rel=0.1)
+    assert "a different one in each step" in claim(first, RANKS)
+
+
+def test_a_rank_that_is_slow_for_another_reason_is_no_matter_of_lengths() -> None:
+    """One by a constant, where lengths differ from step to step and cost nothing; and one where they cost a little."""
+    steps = drawn([9, 9, 10, 9])
+    for attention in (lambda lengths: 20.0, work_ms):
+        found = findings(steps, extra_ms=lambda rank, step: 40.0 * (rank == 2), attention=attention)
+        assert (found[0].kind, found[0].ranks) == ("late-ranks", [2])
+
+
+def test_equal_work_has_no_finding_whatever_the_lengths() -> None:
+    assert findings(drawn([12, 12, 12, 12]), attention=lambda lengths: 20.0) == []
+
+
+def test_a_rank_that_is_late_in_turn_without_lengths_has_none() -> None:
+    steps = drawn([9, 9, 9, 9])
+    found = findings(steps, extra_ms=lambda rank, step: 40.0 * (rank == step % RANKS), attention=lambda lengths: 20.0)
+    assert all(one.kind != "uneven-lengths" for one in found)
+
+
+def test_one_sequence_that_takes_all_of_a_step_leaves_nothing_to_pack() -> None:
+    steps = [[[TOKENS], [256] * 16, [256] * 16, [256] * 16] for _ in range(STEPS)]
+    first, *_ = findings(steps)
+    assert (first.kind, first.ranks) == ("uneven-lengths", [0])
+    assert first.saving_s < 0.01 and "context parallelism" in first.advice
+    assert "Another packing of the same sequences would not" in cost(first, RunInfo(ranks=RANKS, seconds=1.0))
+
+
+def test_ranks_that_share_their_sequences_are_one_replica() -> None:
+    """Tensor parallelism: ranks 0 and 1 compute the same, and so do 2 and 3; packing moves sequences between pairs."""
+    pairs = [[step[0], step[0], step[2], step[2]] for step in drawn([12, 12, 12, 12])]
+    (first,) = (one for one in findings(pairs) if one.kind == "uneven-lengths")
+    dealt = [[two[0], two[0], two[1], two[1]] for two in packed([[step[0], step[2]] for step in pairs])]
+    saved_s = ended_s(program_of(pairs)) - ended_s(program_of(dealt))
+    assert first.saving_s == pytest.approx(saved_s, rel=0.1)
