@@ -145,6 +145,11 @@ def test_other_forms_of_the_same_table_say_the_same(tmp_path):
     ]  # fmt: skip
     same_job(tmp_path, text_of(cells, list(cells[0])), "own.csv", expected)
     same_job(tmp_path, text_of(cells, list(cells[0])).replace(",", "\t"), "own.tsv", expected)
+    for number in range(2):
+        part = text_of([cell for cell in cells if cell["iteration"] % 2 == number], list(cells[0]))
+        (tmp_path / f"part{number}.csv").write_text(part, encoding="utf-8")
+    import_traces([str(tmp_path / f"part{number}.csv") for number in range(2)], str(tmp_path / "parts"), str(tmp_path))
+    assert first(scalana.analyze(tmp_path / "parts")) == first(expected)
     lines = "".join(json.dumps(cell) + "\n" for cell in cells)
     same_job(tmp_path, lines, "own.jsonl", expected)
 

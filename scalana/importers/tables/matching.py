@@ -153,7 +153,7 @@ def _groups(table: Table, operations: Operations, rows: IntArray) -> tuple[IntAr
         elif members is Members.REPLICAS and rank in stage_of:
             key = f"replicas of stage {stage_of[rank]}"
         elif members is Members.ENDS and rank in replica_of:
-            key = f"first and last stage of replica {replica_of[rank]}" if last else f"stage of replica {rank}"
+            key = f"first and last stage of replica {replica_of[rank]}" if last else f"rank {rank} alone"
         else:
             key = "all ranks"
         names.setdefault(key, set()).add(rank)

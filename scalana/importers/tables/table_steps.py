@@ -132,15 +132,9 @@ def _microbatches(actions: Operations, stage: IntArray, replica: IntArray, kind:
         size = np.diff(np.append(starts, len(ordered)))
         number[order] = np.arange(len(ordered)) - np.repeat(starts, size)
         return number
-    several = np.unique(np.column_stack((actions.step, replica, number)), axis=0)
-    first = np.searchsorted(several[:, 0] * (replica.max() + 1) + several[:, 1],
-                            actions.step * (replica.max() + 1) + replica)  # fmt: skip
-    place, _ = _rows_of(several, actions.step, replica, number)
-    return place - first
-
-
-def _rows_of(table: IntArray, *columns: IntArray) -> tuple[IntArray, int]:
-    """The row of a sorted table with unique rows that each has ``[rows]``, and how many rows the table has."""
-    both = np.concatenate((table, np.column_stack(columns)))
-    _, row = np.unique(both, axis=0, return_inverse=True)
-    return row.reshape(-1)[len(table) :], len(table)
+    every = np.column_stack((actions.step, replica, number))
+    several, row = np.unique(every, axis=0, return_inverse=True)
+    # The first of its step and replica is number 0.
+    starts = np.flatnonzero(np.append(True, (several[1:, :2] != several[:-1, :2]).any(axis=1)))
+    place = np.arange(len(several)) - np.repeat(starts, np.diff(np.append(starts, len(several))))
+    return np.asarray(place[row.reshape(-1)])
