@@ -116,7 +116,7 @@ def _slow_workers(job: Job, makers: Sequence[FindingMaker]) -> tuple[list[Verdic
     ranks = list(dict.fromkeys(job.ranks[tuple(slow.T)].tolist()))
     # A replica whose worker is an ordinary one shows what is usual there.
     usual = int(np.argsort(factors.slower[:, stage], kind="stable")[(job.replicas - 1) // 2])
-    lost_s = saving_s * job.steps * job.ranks.size
+    lost_s = saving_s * job.steps * (job.ranks.size - len(slow))  # all others wait
     verdict = makers[replica].worker(ranks, stage, makers[usual], time, (lost_s, saving_s * job.steps))
     return [verdict], frozenset(slow[:, 0].tolist())
 
