@@ -23,6 +23,7 @@ from scalana.detectors.efficiency.ideal_network import IdealNetwork, ideal_netwo
 from scalana.detectors.efficiency.run_efficiency import RunEfficiency, run_efficiency
 from scalana.detectors.finding import Finding
 from scalana.detectors.noise.task_farms import TaskFarm, find_task_farms
+from scalana.detectors.streams.lanes import Devices, devices_of
 from scalana.detectors.whatif.call_pools import CallPool, find_call_pools
 from scalana.detectors.whatif.replay import Replay, prepare
 from scalana.detectors.when.burst_work import BurstWork
@@ -226,6 +227,11 @@ class Facts:
     def replay(self) -> Replay:
         """The run, ready to be replayed with changes."""
         return prepare(self.timeline, self.dependencies, unwritten_waits(self.timeline, self.waits))
+
+    @cached_property
+    def devices(self) -> Devices:
+        """What devices and their hosts did."""
+        return devices_of(self.ppg.spans, self.timeline, self.ppg.host, self.psg)
 
     @cached_property
     def ideal_network(self) -> IdealNetwork:

@@ -10,7 +10,6 @@ from scalana.detectors.annotate.modules import InModels
 from scalana.detectors.annotate.operators import CallingOperators
 from scalana.detectors.annotate.regions import Regions
 from scalana.detectors.annotate.replayed import ReplayError
-from scalana.detectors.annotate.serialising import SerialisingObjects
 from scalana.detectors.annotate.servers import WaitingForServers
 from scalana.detectors.annotate.steps import InWhichSteps
 from scalana.detectors.annotate.trend import TrendOfSeries
@@ -20,6 +19,7 @@ from scalana.detectors.device.detector import DeviceWaits
 from scalana.detectors.hang.detector import Hangs
 from scalana.detectors.late_ranks.detector import LateRanks
 from scalana.detectors.limits.detector import Limits
+from scalana.detectors.limits.limits_on_devices import LimitsOnDevices
 from scalana.detectors.pipeline.detector import Pipelines
 from scalana.detectors.rl.detector import RLStragglers
 from scalana.detectors.slow_workers.detector import SlowWorkers
@@ -27,6 +27,7 @@ from scalana.detectors.slow_workers.detector import SlowWorkers
 DETECTORS: tuple[Detector, ...] = (
     Hangs(),
     Pipelines(),
+    LimitsOnDevices(),
     DeviceWaits(),
     RLStragglers(),
     SlowWorkers(),
@@ -38,7 +39,6 @@ DETECTORS: tuple[Detector, ...] = (
 ANNOTATORS: tuple[Annotator, ...] = (
     Regions(),
     LoadingData(),
-    SerialisingObjects(),
     TrendOfSeries(),
     InModels(),
     InWhichSteps(),

@@ -17,6 +17,28 @@ def _of_all(name: str, meaning: str, rule: str, doing: str, mended: str) -> Kind
     return Kind(name, meaning, rule, claims, unit=OF_ALL, mended=mended, spends=False, is_shared=True)
 
 
+def _on_devices(name: str, meaning: str, rule: str, claim: str, mended: str, is_fault: bool = True) -> Kind:
+    """A cause on devices that all ranks share: of a step, or of a run without steps."""
+    needs = ("limit_s", "device_works")
+    claims = (
+        Claim(claim.replace("STEP", "an average step of {seconds:step_s}"), (*needs, "step_s")),
+        Claim(claim.replace("STEP", "{seconds:run_s}"), (*needs, "run_s")),
+        Claim(rule.removesuffix(".")),
+    )
+    return Kind(
+        name,
+        meaning,
+        rule,
+        claims,
+        unit=OF_ALL,
+        mended=mended,
+        spends=False,
+        is_shared=True,
+        is_on_device=True,
+        is_fault=is_fault,
+    )
+
+
 SHARED = (
     _of_all(
         "collection-bound",
@@ -75,6 +97,57 @@ SHARED = (
         "The job keeps all cores of a host busy.",
         "ready to run, but waiting for a core",
         "with a core for each",
+    ),
+    _of_all(
+        "compile-bound",
+        "all ranks compile (torch.compile) in their steady steps, again and again",
+        "All ranks compile in their steps.",
+        "compiling",
+        "without it",
+    ),
+    _on_devices(
+        "sync-bound",
+        "all ranks wait for their devices in their steps (`.item()`, `.cpu()`, `synchronize`), which then have nothing "
+        "to do until hosts launch again; `saving_s` is without this wait",
+        "Hosts wait for their devices in every step.",
+        "{Ranks} {waits|wait} {seconds:limit_s} of STEP here for {its device, which has|their devices, which have} "
+        "nothing to do from then to the next launch: {seconds:device_idle_s} of a step in all",
+        "if no rank waited here,",
+    ),
+    _on_devices(
+        "launch-bound",
+        "devices of all ranks have nothing to do because their hosts launch many short kernels too slowly; `saving_s` "
+        "is for launches that take no time",
+        "Devices wait for launches of short kernels.",
+        "{Ranks} {spends|spend} {seconds:limit_s} of STEP launching {count:device_works} kernels, which take "
+        "{seconds:device_busy_s} together. Meanwhile {its device has|their devices have} nothing to do for "
+        "{seconds:device_idle_s}",
+        "if launches took no time,",
+    ),
+    _on_devices(
+        "host-bound",
+        "devices of all ranks have nothing to do while their hosts work at a place",
+        "Devices wait for work of their hosts.",
+        "{Ranks} {spends|spend} {seconds:limit_s} of STEP here on {its host|their hosts}. "
+        "{Its device has|Their devices have} nothing to do for {seconds:device_idle_s} of a step",
+        "without it",
+    ),
+    _on_devices(
+        "copy-bound",
+        "devices of all ranks spend their steps on copies from their hosts",
+        "Devices wait for copies from their hosts.",
+        "The {device|devices} of {ranks} {spends|spend} {seconds:limit_s} of STEP on copies from the host",
+        "without them",
+    ),
+    _on_devices(
+        "device-bound",
+        "devices of all ranks are busy for nearly the whole step, and most of that with kernels that one place "
+        "launches. No fault: reports list it after all faults, the text report with the devices",
+        "Devices are busy for the whole step.",
+        "The {device|devices} of {ranks} {is|are} busy for {seconds:device_busy_s} of STEP, {seconds:limit_s} of it "
+        "with kernels that are launched here",
+        "without them",
+        is_fault=False,
     ),
 )
 """A row: name, meaning, rule, what ranks are doing meanwhile, and when the run would be shorter."""

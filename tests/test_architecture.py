@@ -190,7 +190,7 @@ ROOMS = {
         ("evidence", "section_name", "source_calls", "kind"),
         ("finding", "shared_kinds", "account"),
         ("kinds",),
-        ("delays",),
+        ("delays", "streams"),
         ("rollup",),
         ("whatif", "when"),
         ("noise", "efficiency", "lengths"),

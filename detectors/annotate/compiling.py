@@ -13,12 +13,10 @@ from scalana.detectors.evidence import Compiling
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
 from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.spans.compilations import compilations, compiled_before
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.timeline import Timeline
-
-KIND = "compile"
-"""Of spans, as the recorder calls them."""
 
 
 class InCompiling:
@@ -29,7 +27,7 @@ class InCompiling:
     def annotate(self, findings: Sequence[Finding], facts: Facts) -> Annotated:
         """Findings whose work lies in compiling, with what their ranks compile."""
         spans, timeline = facts.ppg.spans, facts.timeline
-        rows = _rows(spans, timeline.ranks)
+        rows = compilations(spans, timeline.ranks)
         if not len(rows):
             return Annotated(findings)
         compiling = Periods.joined(spans.rank[rows], spans.start_s(rows), spans.end_s(rows), timeline.ranks)
@@ -56,25 +54,11 @@ def _compiling(rows: IntArray, ranks: list[int], spans: Spans, timeline: Timelin
     rank, lasted_s = spans.rank[rows], spans.end_s(rows) - spans.start_s(rows)
     # What one compilation leaves for later, such as its backward, has the same number.
     made = np.unique(np.stack((rank, spans.texts("id")[rows])), axis=1)
-    compilations = np.bincount(made[0], minlength=timeline.ranks)
-    again = np.array([_number(spans.names[at]) > 0 if at >= 0 else False for at in made[1].tolist()], np.bool_)
+    times = np.bincount(made[0], minlength=timeline.ranks)
+    again = np.array([compiled_before(spans.names[at]) > 0 if at >= 0 else False for at in made[1].tolist()], np.bool_)
     return Compiling(
         seconds=float(lasted_s[here[rank]].sum()) / len(ranks),
-        compilations=float(compilations[here].mean()),
+        compilations=float(times[here].mean()),
         again=float((here[made[0]] & again).sum()) / len(ranks),
-        compilations_others=None if here.all() else float(np.median(compilations[~here])),
+        compilations_others=None if here.all() else float(np.median(times[~here])),
     )
-
-
-def _rows(spans: Spans, ranks: int) -> IntArray:
-    """The compilations of ranks."""
-    rows = spans.rows("other")
-    rows = rows[(spans.texts("kind")[rows] == spans.number(KIND)) & (spans.number(KIND) >= 0)]
-    rank = spans.rank[rows]
-    return np.asarray(rows[(rank >= 0) & (rank < ranks)])
-
-
-def _number(name: str) -> int:
-    """How often torch compiled the same code before, of its number for a compilation, "frame/number"."""
-    number = name.rpartition("/")[2].partition("_")[0]
-    return int(number) if number.isdigit() else 0

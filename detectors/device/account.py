@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scalana.detectors.device.idle import Idle, idle_of
-from scalana.detectors.device.lanes import Devices
-from scalana.detectors.device.stretches import without_overlap
 from scalana.detectors.device.waits import Meeting
+from scalana.detectors.streams.lanes import Devices
+from scalana.detectors.streams.stretches import without_overlap
 
 
 @dataclass(slots=True)

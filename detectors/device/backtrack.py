@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scalana.detectors.delays.delay_costs import IntervalDelays, Shares, excess, follow_back, propagate
-from scalana.detectors.device.lanes import Device, Devices
 from scalana.detectors.device.waits import Meeting, Member
+from scalana.detectors.streams.lanes import Device, Devices
 from scalana.detectors.thresholds.seconds import SAME_TIME_S
 from scalana.detectors.thresholds.shares import EXPLAINED
 from scalana.graphs.timeline import Timeline

@@ -6,13 +6,14 @@ import numpy as np
 
 from scalana.detectors.detector import Outcome
 from scalana.detectors.device.account import account
-from scalana.detectors.device.lanes import Devices, devices_of
-from scalana.detectors.device.late_devices import GAP, LATE, SKEW, detect, short
+from scalana.detectors.device.late_devices import GAP, LATE, SKEW, detect
 from scalana.detectors.device.waits import meetings_of, members_of
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.reconcile import Extent, Verdict
+from scalana.detectors.streams.activities import short
+from scalana.detectors.streams.lanes import Devices
 from scalana.graphs.arrays.intervals import joined
 from scalana.graphs.arrays.types import FloatArray
 
@@ -25,7 +26,7 @@ class DeviceWaits:
 
     def detect(self, facts: Facts) -> Outcome:
         """One finding for each place that made others wait on their devices, and where the devices' time went."""
-        devices = devices_of(facts.ppg.spans, facts.timeline, facts.ppg.host, facts.psg)
+        devices = facts.devices
         members = members_of(devices)
         meetings = meetings_of(devices, members, facts.timeline)
         findings = detect(devices, facts.timeline, facts.psg, members, meetings, facts.ppg.models.forwards)

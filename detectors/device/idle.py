@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scalana.detectors.device.lanes import Device, Devices
+from scalana.detectors.streams.lanes import Device, Devices
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +10,6 @@ import numpy as np
 
 from scalana.detectors.device.advice import HOST_CAUSES, LAUNCH_BOUND, OTHER_CAUSE, advise
 from scalana.detectors.device.backtrack import Backtracking, Cause, Costs, Why
-from scalana.detectors.device.lanes import Devices
 from scalana.detectors.device.more_work import difference
 from scalana.detectors.device.slow_device import slow_devices
 from scalana.detectors.device.waits import Meeting, Member
@@ -20,6 +18,8 @@ from scalana.detectors.finding import Finding, Hop, Series
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.named_line import Excess, roll_up
+from scalana.detectors.streams.activities import short
+from scalana.detectors.streams.lanes import Devices
 from scalana.detectors.thresholds.seconds import SHORT_GAP_S
 from scalana.detectors.thresholds.shares import LARGELY, SHARE_OF_ITS_OWN, WORTH_A_FINDING, WORTH_IF_UNSTEADY
 from scalana.graphs.spans.module_places import Forwards
@@ -323,12 +323,6 @@ def _evidence(
 def _late_s(meeting: Meeting) -> float:
     """By how much a rank that waited came before the last, on average."""
     return sum(seconds for _, seconds, _ in meeting.waiting) / len(meeting.waiting)
-
-
-def short(name: str) -> str:
-    """The name of a kernel without its result, parameters and arguments of templates."""
-    bare = name.removeprefix("void ").replace("(anonymous namespace)::", "")
-    return re.split(r"[<(]", bare, maxsplit=1)[0] if "::" in bare or bare != name else name
 
 
 def _host_cause(

@@ -9,7 +9,7 @@ import numpy as np
 
 from scalana.detectors.device import advice
 from scalana.detectors.device.backtrack import Cause, Costs
-from scalana.detectors.device.lanes import Devices
+from scalana.detectors.streams.lanes import Devices
 from scalana.detectors.thresholds.factors import SAME_SIZE
 from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.detectors.when.advice import Reason

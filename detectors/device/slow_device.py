@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scalana.detectors.device.lanes import Devices
+from scalana.detectors.streams.lanes import Devices
 from scalana.detectors.thresholds.differences import ONE_FACTOR
 from scalana.detectors.thresholds.factors import SAME_SIZE, SLOWER
 from scalana.detectors.thresholds.shares import EXPLAINED

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.device.lanes import Device, Devices
+from scalana.detectors.streams.lanes import Device, Devices
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_CODE, Waits
 

@@ -11,7 +11,7 @@ from scalana.detectors.evidence.at_place import (
     SlowedLine,
     Turn,
 )
-from scalana.detectors.evidence.device_time import DeviceTime
+from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
 from scalana.detectors.evidence.evidence import Evidence
 from scalana.detectors.evidence.flat import Flat
 from scalana.detectors.evidence.lengths import UnevenLengths
@@ -27,7 +27,7 @@ from scalana.detectors.evidence.module_code import (
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
 from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
-from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading, Serialising, StartedBy
+from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading, StartedBy
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
 from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
@@ -44,6 +44,8 @@ __all__ = [
     "Compiling",
     "CpuSplit",
     "Deadlock",
+    "DeviceStep",
+    "DeviceStep",
     "DeviceTime",
     "Evidence",
     "Flat",
@@ -67,7 +69,6 @@ __all__ = [
     "PlaceTime",
     "PoolOrder",
     "ScalingForecast",
-    "Serialising",
     "SizeCosts",
     "SlowedLine",
     "StartedBy",

@@ -8,6 +8,18 @@ from scalana.detectors.evidence.flat import Flat
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceStep(Flat):
+    """What an average device does in a step, or in a run without steps."""
+
+    device_busy_s: float
+    """Work, without communication."""
+    device_idle_s: float
+    """Nothing: neither work nor communication."""
+    device_works: float
+    """Kernels and copies, or stretches between marks."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceTime(Flat):
     """What devices did, or what their hosts did instead of launching."""
 

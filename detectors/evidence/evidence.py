@@ -20,7 +20,7 @@ from scalana.detectors.evidence.at_place import (
     SlowedLine,
     Turn,
 )
-from scalana.detectors.evidence.device_time import DeviceTime
+from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
 from scalana.detectors.evidence.flat import Flat, as_dict, plain, updated
 from scalana.detectors.evidence.lengths import UnevenLengths
 from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
@@ -28,7 +28,7 @@ from scalana.detectors.evidence.module_code import CompiledCode, InnerModule, Mo
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
 from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
-from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading, Serialising, StartedBy
+from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading, StartedBy
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import SizeCosts
 from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
@@ -98,7 +98,6 @@ class Evidence:
     over_steps: OverSteps | None = None
     compiling: Compiling | None = None
     collecting: Collecting | None = None
-    serialising: Serialising | None = None
     servers: Mapping[str, float] | None = None
     """Seconds that a rank waits for each server without a record, the longest first."""
     compiled: CompiledCode | None = None
@@ -106,6 +105,7 @@ class Evidence:
     step_limit: StepLimit | None = None
     transfers: Transfers | None = None
     busy_cores: BusyCores | None = None
+    device_step: DeviceStep | None = None
     order: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Names of the fields above that are known, in the order in which they became so: that of the report's keys."""
 

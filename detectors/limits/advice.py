@@ -13,6 +13,18 @@ ADVICE = {
     "pickle-bound": "Send less through pickle: send tensors or arrays instead of objects, or shared memory.",
     "program-bound": "All ranks wait for a program that they start here: start it once, earlier, or in the background.",
     "read-bound": "All ranks wait for input here: read ahead in a background thread, or read larger pieces.",
+    "compile-bound": "Mark what changes as dynamic (torch.compile(dynamic=True), torch._dynamo.mark_dynamic), pad "
+    "inputs to few shapes, and keep Python values that change out of compiled functions.",
+    "sync-bound": "Leave out this wait: keep values on the device (sum losses there), read them every N steps only, or "
+    "copy them with non_blocking=True and read them one step later. Call synchronize() only to measure time.",
+    "launch-bound": "Launch fewer and longer kernels: torch.compile(mode='reduce-overhead') or a CUDA graph, fused "
+    "operators and optimizers (fused=True, foreach=True), larger batches.",
+    "host-bound": "Do this ahead of time: in worker processes of the loader, in a background thread, or after the "
+    "launches of a step, while the device works.",
+    "copy-bound": "Copy batches while the device computes: DataLoader(pin_memory=True), to(device, non_blocking=True), "
+    "and the next batch on a stream of its own. Or send less: smaller data types, and conversion on the device.",
+    "device-bound": "Make these kernels cheaper (a smaller data type, torch.compile, fused or flash attention), or use "
+    "more devices.",
     "core-bound": "Use fewer threads or processes than cores: OMP_NUM_THREADS or torch.set_num_threads() for each "
     "rank, num_workers of the loaders, the number of ranks. Or use more cores.",
 }
@@ -22,6 +34,10 @@ ADVICE = {
 ADVICE_COMBINE = "Combine the calls of a step into fewer (one flat buffer, larger buckets)."
 ADVICE_FEWER_BYTES = "Send fewer bytes (a smaller data type, gradients accumulated over more microbatches)."
 ADVICE_OVERLAP = "Or send while the ranks compute."
+
+
+ADVICE_TRANSFERS = f"{ADVICE_FEWER_BYTES} {ADVICE_COMBINE} {ADVICE_OVERLAP}"
+"""Where it is not known which helps more."""
 
 
 def advise_transfers(transfers: Transfers) -> str:
@@ -43,6 +59,13 @@ def advise(bound: InputBound, cores: int) -> str:
         f"Load the data with more worker processes: DataLoader(num_workers={bound.predicted_workers[-1]}). Or do less "
         "work per sample: cache or preprocess the data."
     )
+
+
+LOAD_AHEAD = (
+    "Load batches ahead: more worker processes of the DataLoader (num_workers, prefetch_factor), less work per sample, "
+    "and pin_memory=True with non_blocking copies."
+)
+"""Where it is not known how many workers load."""
 
 
 def _all(cores: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 
@@ -27,6 +28,18 @@ from scalana.graphs.metrics import burst_locations
 _NONE = np.zeros(0, np.int64)
 HALF, NOTHING = 0.5, 1.0
 """What is taken out of a place."""
+
+
+class Activity(str, Enum):
+    """What is done at a place."""
+
+    WORK = "work"
+    """Of hosts, where there are devices."""
+    TRANSFER = "transfer"
+    DEVICE = "device"
+    """Work of devices that was launched there."""
+    DEVICE_WAIT = "device-wait"
+    """Calls in which hosts wait for their devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,7 @@ class PlaceProfile:
     """Rows of the timeline's activities that it is made of, empty for calls ``[activities of the place]``."""
     vertices: IntArray
     """Vertices of the calls that it is made of, in several contexts, empty for own work ``[vertices of the place]``."""
+    activity: Activity = Activity.WORK
 
     @property
     def mean_s(self) -> float:
@@ -60,7 +74,7 @@ class PlaceProfile:
     @property
     def is_transfer(self) -> bool:
         """Whether it is communication."""
-        return self.location.kind == TargetKind.TRANSFER
+        return self.activity is Activity.TRANSFER
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +109,7 @@ def causal_profile(facts: Facts) -> CausalProfile | None:
     path = critical_path(facts.timeline, facts.waits, stretch.begin_s, stretch.end_s)
     shares = _Shares(facts, stretch, path)
     found = shares.places()
-    matter = _that_matter(found, stretch.step_s)
+    matter = that_matter(found, stretch.step_s)
     step_s = stretch.step_s
     changes = [shares.change(place, part) for place in matter for part in (HALF, NOTHING)]
     changes += [shares.without_transfers(), shares.without_core_waits()]
@@ -118,7 +132,7 @@ def causal_profile(facts: Facts) -> CausalProfile | None:
     )
 
 
-def _that_matter(places: list[PlaceProfile], step_s: float) -> list[PlaceProfile]:
+def that_matter(places: list[PlaceProfile], step_s: float) -> list[PlaceProfile]:
     """The places on the path that take more than a slight part of a step, and those beside it that take much."""
     on_path: list[PlaceProfile] = []
     beside: list[PlaceProfile] = []
@@ -249,7 +263,16 @@ class _Shares:
         group_of = number[vertices]
         return [
             PlaceProfile(
-                place, seconds[row], float(cpu_s[row]), 0.0, path_s[row], 0.0, 0.0, _NONE, vertices[group_of == row]
+                place,
+                seconds[row],
+                float(cpu_s[row]),
+                0.0,
+                path_s[row],
+                0.0,
+                0.0,
+                _NONE,
+                vertices[group_of == row],
+                Activity.TRANSFER,
             )
             for row, place in enumerate(chosen)
         ]

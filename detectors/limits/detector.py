@@ -9,7 +9,7 @@ import numpy as np
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.limits import communication, cores, input_bound, source_costs
+from scalana.detectors.limits import communication, compile_bound, cores, input_bound, source_costs
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
 from scalana.detectors.limits.shared_cause import SharedCause
 from scalana.detectors.reconcile import Extent, Verdict, covered
@@ -17,6 +17,7 @@ from scalana.detectors.thresholds.shares import MAJORITY
 
 RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     input_bound.input_bound,
+    compile_bound.compile_bound,
     source_costs.source_costs,
     communication.communication,
     cores.cores,
@@ -24,6 +25,7 @@ RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
 """Where two speak of the same seconds, the earlier one has the word."""
 KINDS = (
     input_bound.KIND,
+    compile_bound.KIND,
     *source_costs.KIND_OF.values(),
     communication.KIND,
     cores.KIND,

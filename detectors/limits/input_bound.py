@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 
@@ -32,8 +33,18 @@ WORKERS = (1, 2, 4, 8)
 """Numbers of workers that are predicted for."""
 
 
+Savings = Callable[[DataWaits, list[FloatArray], Facts], list[float]]
+"""Gives by how much earlier a run ends if some part of each rank's waiting is left, for several such parts, each
+``[ranks]``."""
+
+
 def input_bound(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """At most one cause: ranks that all wait for data."""
+    return input_bound_by(_saved_s, profile, facts)
+
+
+def input_bound_by(savings: Savings, profile: CausalProfile, facts: Facts) -> list[SharedCause]:
+    """The same with another replay."""
     if not profile.has_steps or facts.steps is None:
         return []
     waits = data_waits(facts.ppg.spans, facts.steps, facts.timeline.ranks)
@@ -45,23 +56,23 @@ def input_bound(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     helped_s = float(seconds[facts.timeline.activities.helper[activities]].sum())
     if int(waits.workers.max()) > 0 and helped_s < MAJORITY * float(seconds.sum()):
         return []  # not for batches that are made, but for their way here, or for a core
-    finding = _finding(waits, activities, seconds, facts)
+    finding = _finding(waits, (activities, seconds), savings, facts)
     extent = Extent(tuple(finding.ranks), activities, np.zeros(0, np.int64))
     alike = float(waits.wait_s.max()) <= COMPARABLE * float(np.median(waits.wait_s))
     return [SharedCause(finding, extent, alike)]
 
 
-def _finding(waits: DataWaits, activities: IntArray, seconds: FloatArray, facts: Facts) -> Finding:
-    """The finding. ``activities`` make up the waiting, with the seconds of each."""
-    psg = facts.psg
+def _finding(waits: DataWaits, spent: tuple[IntArray, FloatArray], savings: Savings, facts: Facts) -> Finding:
+    """The finding. ``spent`` are the activities that make up the waiting, and the seconds of each."""
+    psg, (activities, seconds) = facts.psg, spent
     place, work = _place(activities, seconds, waits, facts)
     here = psg[place.vertex].place
     line, end_line = place.lines(here)
-    loading = _loading(waits, facts)
+    loading = loading_at(waits.rows, facts)
     core_s, cores = _core_s(activities, facts, waits)
     step_s = float(np.median(waits.step_s))
     more = [workers for workers in WORKERS if workers > int(waits.workers.max())]
-    saved_s = _saved_s(waits, [waits.left(workers, core_s) for workers in more], facts)
+    saved_s = savings(waits, [waits.left(workers, core_s) for workers in more], facts)
     saved = zip(more, (seconds / waits.steps for seconds in saved_s), strict=True)
     worth = {workers: saving_s for workers, saving_s in saved if saving_s >= WORTH_IF_ONCE * step_s}
     best_s = max(worth.values(), default=0.0)
@@ -90,10 +101,10 @@ def _finding(waits: DataWaits, activities: IntArray, seconds: FloatArray, facts:
     )
 
 
-def _loading(waits: DataWaits, facts: Facts) -> Loading:
-    """The loader in which was waited longest."""
+def loading_at(rows: IntArray, facts: Facts) -> Loading:
+    """The loader in which was waited longest, of some spans of waiting for data."""
     spans = facts.ppg.spans
-    longest = waits.rows[int(np.argmax(spans.end_s(waits.rows) - spans.start_s(waits.rows)))]
+    longest = rows[int(np.argmax(spans.end_s(rows) - spans.start_s(rows)))]
     workers, data_set = int(spans.integers("workers")[longest]), int(spans.texts("dataset")[longest])
     return Loading(workers if workers >= 0 else None, spans.names[data_set] if data_set >= 0 else None)
 

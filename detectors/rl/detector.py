@@ -89,6 +89,8 @@ def _account(
         tail=tail,
         picture=picture_of(loop, charges, parts, spans),
         first_step=loop.first,
+        loop=loop,
+        decoding=decoding,
     )
 
 

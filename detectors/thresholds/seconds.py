@@ -17,6 +17,7 @@ Why: The resolution of many traces.
 - `hangs`: difference below which two times are one
 - `recorded`: by how much a call may lie outside of its action
 - `replayable`: by how much a message may arrive before the last of its batch
+- `lanes`: difference up to which a stretch of work ends with a kernel, or at a mark
 """
 TINY_S = 2e-5
 """Seconds up to which an operator is too small to be compared with what the machine can do.
@@ -24,6 +25,7 @@ TINY_S = 2e-5
 Why: Of the order of the launch of a kernel.
 
 - `roofline`
+- `device_rounds`: between two stretches of a host that are one call
 """
 AT_ONCE_S = 0.0001
 """Seconds within which one event follows another at once.
@@ -34,6 +36,8 @@ Why: Clocks of two machines may differ by less, and the launch of a kernel takes
 - `sync_intervals`: seconds by which a member leaves an operation before another one comes to it, from which it did not
   wait for that one
 - `timed_modules`: what lies between a module's end and the call that sends what it made
+- `device_rounds`: work of a device that begins within this time after communication waited for that; what a host is
+  seen to launch after it began to wait
 """
 SHORT_GAP_S = 0.0002
 """Seconds up to which the usual gap of a device is that of a host that launches too slowly.
@@ -41,6 +45,7 @@ SHORT_GAP_S = 0.0002
 Why: A choice: waits for a loader, or for another rank, are longer.
 
 - `late_devices`
+- `device_rounds`: longest stretch of a host up to a launch that is launching
 """
 NO_WORK_S = 0.001
 """Seconds of own work between two calls that are none.

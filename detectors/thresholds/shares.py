@@ -111,6 +111,8 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `report.headline`: part of a step that a change must save to be named before the findings
 - `shared_cause`: part of a step that must be saved without a cause that all ranks share
 - `pipelines.slow_down`: part by which a job must be slower than an ideal one, to be shown
+- `device_causes`: part of a step that devices of all ranks must have nothing to do, for the launches, waits or work
+  of their hosts to be a cause
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.
@@ -213,6 +215,7 @@ Why: A choice: at most four can have one.
 - `run`: part of the recorded time that calls take by themselves, from which the report says where ranks share cores
 - `transfer_model`: part of the calls of one size, the fastest, by which one knows what the network takes
 - `uneven_tasks`: part of the large pieces that are waited for that must be larger than those of who waits
+- `device_causes`: part of the launching that one place must hold to be named for it
 """
 IN_PART = 0.3
 """Part of an excess from which it is explained in part: by computing, by a lack of cores, by a module.
@@ -298,6 +301,11 @@ Why: Nothing else can be as much.
 - `uneven_tasks`: part of a joined cause that its largest entry must hold to be its place
 - `wait_states`: part of its stay within which a member must leave once another has come, to have waited for it
 - `work_lines`: part of what a process does more than others that must lie at a line, for it to be the place
+- `compile_bound`: part of what the middle rank compiles that every rank must, for all to share it
+- `device_causes`: part of what the middle rank spends that every rank must, for all to share it; part of what devices
+  work that one place must hold to limit these
+- `limits_on_devices`: part of what a device has nothing to do that causes which all share must explain, for the rest
+  to be no finding about its rank
 """
 CLEAR_MAJORITY = 0.6
 """Part of a whole from which something decides for it where half is not enough.
@@ -364,6 +372,7 @@ Why: What is left is minor (MINOR).
 - `step_presence`: part of a cost that lies in steps which show what it usually is in a step
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
+- `device_causes`: part of a step that devices must work to be what limits it
 """
 AWAITED = 0.95
 """Part of the trajectories that is awaited where the rest is carried into the next step.

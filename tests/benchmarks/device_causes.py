@@ -1,10 +1,11 @@
 """Faults planted in jobs on emulated devices, beside what a report says of them; as JSON.
 
-Run: python -m tests.benchmarks.device_causes traces|marks|durations
+Run: python -m tests.benchmarks.device_causes traces|marks|durations|limits
 
 ``traces``: emulated traces, which are imported. ``marks``: processes whose streams are marked while they run, on
 devices whose times are exact and hosts whose times are not. ``durations``: the same with torch.distributed, where a
-flight recorder tells how long collectives took. The jobs are those of `tests/detectors/device`.
+flight recorder tells how long collectives took. The jobs are those of `tests/detectors/device`. ``limits``: emulated
+traces in which all ranks spend the same, and the same jobs really changed (`tests/detectors/limits/device_jobs.py`).
 
 Of each fault: whether the first finding has its kind, rank and function; the seconds that others wait, and those that
 are planted; of traces also the saving, and by how much the fault makes the job longer. Without a fault there is to be
@@ -17,11 +18,12 @@ import argparse
 import json
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tests.detectors.device import test_durations, test_emulated, test_recorded
+from tests.detectors.limits import device_jobs
 from tests.tools.device_job import MS, US, Fault, Job
 
 KINDS = ("launch-gap", "device-late", "initial-skew")
@@ -82,14 +84,39 @@ def of_jobs(cases: dict[str, tuple[str, str, float]], record: Callable[[str, Pat
     return found
 
 
+@dataclass(frozen=True)
+class Changed:
+    """What a report says of what all ranks share, and the step of the job that was really changed."""
+
+    right: bool
+    predicted_s: float
+    really_s: float
+
+
+def of_limits(folder: Path) -> dict[str, Changed]:
+    """Causes that all ranks share, on one rank and on two."""
+    found = {}
+    for name, case in device_jobs.CASES.items():
+        for ranks in (1, 2):
+            if ranks == 1 and case.kind == "communication-bound":
+                continue
+            job, changed = replace(case.job, ranks=ranks), replace(case.changed, ranks=ranks)
+            top = device_jobs.report_of(job, folder / f"{name}-{ranks}").findings[0]
+            right = (top.kind, top.ranks) == (case.kind, list(range(ranks))) and top.function.startswith(case.function)
+            predicted_s = device_jobs.predicted_s(top, case.half) if top.evidence.step_limit is not None else 0.0
+            found[f"{name}-{ranks}"] = Changed(right, predicted_s, device_jobs.step_s(changed))
+    return found
+
+
 def main() -> None:
     """Record or make the jobs, and print what is told of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("traces", "marks", "durations"))
+    parser.add_argument("what", choices=("traces", "marks", "durations", "limits"))
     what = parser.parse_args().what
-    if what == "traces":
+    found: dict[str, Any]
+    if what in ("traces", "limits"):
         with tempfile.TemporaryDirectory() as folder:
-            found = of_traces(Path(folder))
+            found = of_traces(Path(folder)) if what == "traces" else of_limits(Path(folder))
     elif what == "marks":
         found = of_jobs(test_recorded.CASES, test_recorded.report_of)
     else:

@@ -34,8 +34,6 @@ class Fault:
     """One kernel more in the backward pass, before the first collective, so long."""
     growth_ns: int = 0
     """That kernel, in every step longer by so much."""
-    growth_ns: int = 0
-    """That kernel, in every step longer by so much."""
     less_ns: int = 0
     """The last kernel of the backward pass is so much shorter."""
     slowdown: float = 1.0
@@ -47,6 +45,22 @@ class Fault:
     sync: bool = False
     """It waits for the device after every layer."""
     starts_late_ns: int = 0
+    copy_ns: int = 0
+    """Its batch is copied to the device before the forward pass, for so long, and the host waits for that."""
+
+    def beside(self, other: Fault) -> Fault:
+        """Both at once."""
+        added = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in ("load_ns", "kernel_ns", "growth_ns", "less_ns", "launch_ns", "starts_late_ns", "copy_ns")
+        }
+        return Fault(
+            max(self.rank, other.rank),
+            slowdown=self.slowdown * other.slowdown,
+            lengths=self.lengths * other.lengths,
+            sync=self.sync or other.sync,
+            **added,
+        )
 
 
 @dataclass
@@ -64,6 +78,8 @@ class Job:
     noise: float = 0.0
     """Standard deviation of the time of kernels, as a part of it."""
     fault: Fault = field(default_factory=Fault)
+    shared: Fault = field(default_factory=Fault)
+    """What is wrong with every rank."""
     kernel: str = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
     shapes: bool = False
     """Whether operators say the shapes of their inputs."""
@@ -114,7 +130,7 @@ class Job:
 class _Rank:
     def __init__(self, job: Job, number: int) -> None:
         self.job, self.number = job, number
-        self.fault = job.fault if job.fault.rank == number else Fault()
+        self.fault = job.shared.beside(job.fault) if job.fault.rank == number else job.shared
         self.now = START + self.fault.starts_late_ns
         self.free = 0  # of the computing stream
         self.ready: list[int] = []
@@ -171,6 +187,19 @@ class _Rank:
         self.now += 62 * US
         self.ready.append(max(begin + 36 * US + LATENCY, self.free))
 
+    def copy(self, length: int) -> None:
+        """Copy a batch to the device, from memory that is not pinned: the host waits."""
+        begin = self.now
+        self.correlation += 1
+        launch, start = begin + 20 * US, max(begin + 26 * US + LATENCY, self.free)
+        self.free = start + length
+        self.event(
+            "gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", COMPUTE, start, length, correlation=self.correlation
+        )
+        self.event("cpu_op", "aten::copy_", 0, begin, self.free - begin + 8 * US)
+        self.event("cuda_runtime", "cudaMemcpyAsync", 0, launch, self.free - launch, correlation=self.correlation)
+        self.now = self.free + 10 * US
+
     def synchronize(self, name: str, until: int) -> None:
         """Wait on the host for the device."""
         begin = self.now
@@ -187,6 +216,8 @@ class _Rank:
             load = job.load_ns + fault.load_ns
             self.event("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, begin, load)
             self.now += load + 2 * US
+            if fault.copy_ns:
+                self.copy(fault.copy_ns)
             for layer in range(job.layers):
                 self.operator(f"aten::linear{layer}", f"gemm_forward_{layer}", job.forward_ns)
                 if fault.sync:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from scalana.detectors.device.account import DeviceAccount
+from scalana.detectors.kinds import kind_of
 from scalana.report import names
 from scalana.report.document.sections import (
     Account,
@@ -18,6 +19,8 @@ from scalana.report.document.sections import (
     Table,
     texts,
 )
+from scalana.report.findings.claims import claim
+from scalana.report.findings.sentences import faster
 from scalana.report.topics.hot import place_of
 
 if TYPE_CHECKING:
@@ -49,11 +52,22 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     of = "in the marked steps" if account.marked else "from the first kernel to the last"
     shares = tuple(Share(name, seconds, color) for color, (name, seconds) in enumerate(_parts(account)))
     whole = Account("time of the devices", account.total_s, shares, Layout.LINE)
-    first = whole, Facts(in_words(account, analysis))
+    first = whole, Facts((*in_words(account, analysis), *_limits(analysis)))
     idle = idle_places(account, analysis)
     rows = tuple(Row((names.percent(account.share(seconds)), names.seconds(seconds), place)) for seconds, place in idle)
     blocks = (first, (Table(_IDLE_COLUMNS, rows),)) if rows else (first,)
     return [Section(NAME, "On the devices", blocks, of)]
+
+
+def _limits(analysis: Analysis) -> tuple[str, ...]:
+    """What is said of devices that are busy all the time, which is no fault."""
+    found = [one for one in analysis.findings if kind_of(one.kind).is_on_device and not kind_of(one.kind).is_fault]
+    run = analysis.ppg.run
+    return tuple(
+        f"{names.place(names.near(one.file, run.cwd), one.line)} {one.function}: "
+        f"{claim(one, run.ranks, run.names)} {faster(one)} {one.advice}"
+        for one in found
+    )
 
 
 def account_of(analysis: Analysis) -> DeviceAccount | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scalana.detectors.limits.causal_profile import LIMITS
+from scalana.detectors.limits.causal_profile import LIMITS, Activity
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Fit, Row, Section, Table, Tone, section, texts
 from scalana.report.values import plain
@@ -69,6 +69,7 @@ def _row(place: PlaceProfile, analysis: Analysis) -> Row:
     file, line, end_line, name = _where(place, analysis)
     where = names.place(names.near(file, analysis.ppg.run.cwd), line, end_line)
     amounts = (place.mean_s, float(place.path_s.sum()), place.half_s, place.without_s)
+    name += _BESIDE.get(place.activity, "")
     return Row((*(names.seconds(amount) for amount in amounts), Cell(where, f" {name}" if name else "")))
 
 
@@ -79,6 +80,7 @@ def _where(place: PlaceProfile, analysis: Analysis) -> tuple[str, int, int, str]
     here = psg[vertex].place
     line, end_line = place.location.lines(here)
     name = BY_CODE[psg[vertex].operation].name if place.is_transfer else psg.function_of(vertex)
+    name = name or (here.name if line <= 0 else "")
     return here.file, line, end_line, name
 
 
@@ -97,6 +99,8 @@ def _notes(profile: CausalProfile) -> str:
     return f"{text} It would take {', '.join(bounds)}." if bounds else text
 
 
+_BESIDE = {Activity.DEVICE: " (device)", Activity.DEVICE_WAIT: " (host waits for device)"}
+"""What stands behind a name where it is not the host that works."""
 _CORES = "if no rank waited for a core"
 
 
@@ -107,7 +111,7 @@ def _entry(place: PlaceProfile, analysis: Analysis) -> dict[str, Any]:
         "line": line,
         "end_line": end_line,
         "name": name,
-        "activity": "transfer" if place.is_transfer else "work",
+        "activity": place.activity.value,
         "mean_s": plain(place.mean_s),
         "least_s": plain(float(place.seconds.min())),
         "most_s": plain(float(place.seconds.max())),

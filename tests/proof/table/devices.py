@@ -12,6 +12,7 @@ DOCUMENT = "docs/appendix/devices.md"
 
 TRACES = Command(("python -m tests.benchmarks.device_causes traces",))
 MARKS = Command(("python -m tests.benchmarks.device_causes marks",))
+LIMITS = Command(("python -m tests.benchmarks.device_causes limits",))
 DURATIONS = Command(("python -m tests.benchmarks.device_causes durations",))
 GPU = Command(("python -m tests.benchmarks.gpu_causes",), gpu=True)
 GPU_TESTS = Command(("python -m pytest -q -m gpu tests || true",), gpu=True)
@@ -40,6 +41,17 @@ def lost(found: dict[str, Any]) -> float:
 def saving(found: dict[str, Any]) -> float:
     """The largest error of savings, in percent."""
     return off("saving_s", "costs_s", found)
+
+
+def predicted(case: str) -> Any:
+    """The largest error of a predicted step, in percent of the step of the job that was really changed."""
+    return derived(
+        lambda found: max(
+            100 * abs(one["predicted_s"] / one["really_s"] - 1)
+            for name, one in found.items()
+            if name.startswith(f"{case}-")
+        )
+    )
 
 
 def gpu_error(fault: str) -> Any:
@@ -97,6 +109,34 @@ TOPIC = Topic(
                 "<= 10.0",
                 "%",
                 derived(lost),
+            ),
+        ),
+        *measured(
+            DOCUMENT,
+            LIMITS,
+            (
+                "device-limits-named",
+                "what all ranks share on devices: right first findings of 6 causes, on one rank and on two",
+                ">= 11",
+                "of 11",
+                derived(right),
+            ),
+            *(
+                (
+                    f"device-limits-{case}",
+                    f"what all ranks share on devices, {what}: error of the step that is predicted",
+                    "<= 10.0",
+                    "%",
+                    predicted(case),
+                )
+                for case, what in (
+                    ("waits", "hosts that wait for devices"),
+                    ("loading", "loading"),
+                    ("launches", "launches of short kernels"),
+                    ("copies", "copies"),
+                    ("kernels", "kernels of one place"),
+                    ("transfers", "communication"),
+                )
             ),
         ),
         *measured(

@@ -13,6 +13,7 @@ ALARMS = Command(("python -m tests.benchmarks.trend_alarms",))
 EVEN = (
     "even",
     "uneven",
+    "very uneven",
     "heavy tails",
     "a checkpoint each 10 steps",
     "a checkpoint beside other work",
@@ -42,11 +43,11 @@ TOPIC = Topic(
                 "% of seeds",
                 most(place),
             )
-            for place, (steps, percent) in enumerate(((20, 9), (60, 3), (120, 3)))
+            for place, (steps, percent) in enumerate(((20, 13), (60, 6), (120, 2)))
         ),
         (
             "trend-even",
-            "the same of 9 series whose neighbouring steps are not alike, any number of steps",
+            "the same of the 10 series in which neighbouring steps are not alike, any number of steps",
             "<= 0",
             "% of seeds",
             derived(lambda found: max(max(found[name]) for name in EVEN)),

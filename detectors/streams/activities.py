@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.device.stretches import Stretches, without_overlap
+from scalana.detectors.streams.stretches import Stretches, without_overlap
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.host import HostActivity
 from scalana.graphs.spans.span_columns import Spans
@@ -149,3 +150,9 @@ def marked_spans(spans: Spans) -> BoolArray:
     marked = (spans.texts("kind") >= 0) | (spans.integers("behind_ns") >= 0)
     begins = (spans.texts("collective") >= 0) & (spans.table.end_ns == spans.table.start_ns)  # where C++ waits
     return marked | (begins & marked.any())
+
+
+def short(name: str) -> str:
+    """The name of a kernel without its result, parameters and arguments of templates."""
+    bare = name.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return re.split(r"[<(]", bare, maxsplit=1)[0] if "::" in bare or bare != name else name

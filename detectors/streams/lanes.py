@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.detectors.device.activities import Doings, Kinds, doings_of, marked_spans
-from scalana.detectors.device.ends import Marks, end_together
-from scalana.detectors.device.marked import Marked, in_order, work_of
-from scalana.detectors.device.stretches import Stretches, clipped, without_overlap
-from scalana.detectors.device.weights import stood_for
-from scalana.detectors.device.windows import all_windows
+from scalana.detectors.streams.activities import Doings, Kinds, doings_of, marked_spans
+from scalana.detectors.streams.ends import Marks, end_together
+from scalana.detectors.streams.marked import Marked, in_order, work_of
+from scalana.detectors.streams.stretches import Stretches, clipped, without_overlap
+from scalana.detectors.streams.weights import stood_for
+from scalana.detectors.streams.windows import all_windows
+from scalana.detectors.thresholds.seconds import SAME_TIME_S
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.device_waits import waits_at, waits_by_name
 from scalana.graphs.spans.host import HostActivity
@@ -64,6 +65,9 @@ class Device:
     """How long that took; of modules as many times their median, as a host may be late in some ``[kinds of work]``."""
     elements: FloatArray
     """Of the first tensor that each module is given, on average; NaN where that is not known ``[kinds of work]``."""
+    launched_s: FloatArray
+    """When the host had launched each stretch of :attr:`work`, or that before it where it is not known
+    ``[stretches of work]``."""
 
     @property
     def total_s(self) -> float:
@@ -127,6 +131,8 @@ class _Attributes:
     """The name of the stream that the marks lie on ``[spans]``."""
     elements: FloatArray
     """Of the inputs of a module, negative where it is none ``[spans]``."""
+    marks: BoolArray
+    """Whether it lies between marks ``[spans]``."""
 
     @classmethod
     def of(cls, spans: Spans) -> _Attributes:
@@ -136,6 +142,7 @@ class _Attributes:
             spans.integers("behind_ns", 0).astype(np.float64) * 1e-9,
             np.where(on >= 0, on, lane),
             spans.integers("elements").astype(np.float64),
+            marked_spans(spans),
         )
 
 
@@ -179,13 +186,14 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
         talk = np.flatnonzero(device & communicates)
         talk = talk[np.argsort(doings.start_s[talk], kind="stable")]
         helpers, busy_host = doings.of(beside), doings.of(own)
+        rows = np.flatnonzero(device & (marked | ~communicates))
         if (device & marked).any():
             waits = own[blocks[doings.what[own]]]
             talk = talk[marked[talk]]
-            rows = np.flatnonzero(device & marked)
-            between = _between(told, doings.span[rows], start[rows], end[rows], communicates[rows])
+            marks = np.flatnonzero(device & marked)
+            between = _between(told, doings.span[marks], start[marks], end[marks], communicates[marks])
             awaited = doings.of(np.flatnonzero(device & begins))
-            work = _marked_work(between, doings.what[rows], doings.of(waits), awaited)
+            work = _marked_work(between, doings.what[marks], doings.of(waits), awaited)
             kernels = np.flatnonzero(device & ~marked & ~communicates)
             work = _with_kernels(work, doings, kernels, table.step[doings.span[kernels]].astype(np.int64))
             modules = np.flatnonzero(device & ~communicates)
@@ -195,8 +203,9 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
             work, shown = doings.of(np.flatnonzero(device & ~communicates)), doings.of(np.flatnonzero(device))
             seconds = np.bincount(work.what, work.end_s - work.start_s, len(kinds)).astype(np.float64)
         begun, ended = doings.start_s[talk], doings.end_s[talk]
+        work = clipped(work, windows[number][:, 1], windows[number][:, 2])
         of_rank[number] = Device(
-            clipped(work, windows[number][:, 1], windows[number][:, 2]),
+            work,
             Communication(begun, ended, instance[talk], call[talk], np.maximum.accumulate(ended)),
             helpers,
             busy_host,
@@ -206,6 +215,7 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
             np.bincount(doings.what[device & ~communicates], minlength=len(kinds)),
             seconds,
             _elements(told.elements, doings, np.flatnonzero(device & ~communicates), len(kinds)),
+            _launched_s(work, told, doings.span[rows], start[rows], end[rows]),
         )
         lanes += _streams(spans, number, doings, device)
     return Devices(of_rank, kinds, weight, step_of, weights, blocks, lanes, bool(marked.any()))
@@ -260,6 +270,25 @@ def _with_kernels(work: Stretches, doings: Doings, rows: IntArray, step: IntArra
         np.concatenate((work.end_s[kept], kernels.end_s)),
         np.concatenate((work.what[kept], kernels.what)),
     )
+
+
+def _launched_s(
+    work: Stretches, told: _Attributes, spans: IntArray, start_s: FloatArray, end_s: FloatArray
+) -> FloatArray:
+    """When hosts had launched stretches of work ``[stretches]``: each ends with a kernel, whose launch is known, or at
+    a mark that the host recorded when it had launched what lies before. ``spans`` are these, with their times."""
+    known, is_marked = told.queued_s[spans] > 0.0, told.marks[spans]
+    queued_s = np.where(is_marked, told.behind_s[spans], end_s - start_s + told.queued_s[spans])
+    begins = np.flatnonzero(is_marked)
+    at_s = np.concatenate((end_s[known | is_marked], start_s[begins]))
+    launched_s = np.concatenate(((end_s - queued_s)[known | is_marked], start_s[begins] - told.queued_s[spans[begins]]))
+    order = np.argsort(at_s, kind="stable")
+    at_s, launched_s = np.append(at_s[order], np.inf), np.append(launched_s[order], np.inf)
+    row = np.searchsorted(at_s, work.end_s - SAME_TIME_S)
+    found = np.where(at_s[row] - work.end_s <= SAME_TIME_S, launched_s[row], -np.inf)
+    found = np.where(np.isfinite(found), found, -np.inf)
+    found = np.maximum.accumulate(np.minimum(found, work.start_s))
+    return np.where(np.isfinite(found), found, work.start_s)
 
 
 def _elements(elements: FloatArray, doings: Doings, rows: IntArray, kinds: int) -> FloatArray:

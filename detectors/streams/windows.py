@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from scalana.detectors.device.activities import Doings, marked_spans
+from scalana.detectors.streams.activities import Doings, marked_spans
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.spans.span_columns import Spans
 

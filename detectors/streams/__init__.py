@@ -1,0 +1,1 @@
+"""What devices and their hosts did, as stretches of time: of every rank, by kind of work."""

@@ -1,0 +1,25 @@
+"""Compilations by torch.compile, as the recorder notes them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.spans.span_columns import Spans
+
+KIND = "compile"
+"""Of spans, as the recorder calls them."""
+
+
+def compilations(spans: Spans, ranks: int) -> IntArray:
+    """Rows of the compilations of ranks."""
+    rows = spans.rows("other")
+    rows = rows[(spans.texts("kind")[rows] == spans.number(KIND)) & (spans.number(KIND) >= 0)]
+    rank = spans.rank[rows]
+    return np.asarray(rows[(rank >= 0) & (rank < ranks)])
+
+
+def compiled_before(name: str) -> int:
+    """How often torch compiled the same code before, of its number for a compilation, "frame/number"."""
+    number = name.rpartition("/")[2].partition("_")[0]
+    return int(number) if number.isdigit() else 0

@@ -1,0 +1,73 @@
+"""What all ranks and their devices spend alike: named, and a step predicted without it, against the changed job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scalana.detectors.kinds import kind_of
+from scalana.detectors.limits.causal_profile import LIMITS
+from tests.detectors.limits.device_jobs import CASES, SHORT, predicted_s, report_of, step_s, with_shared
+from tests.tools.device_job import MS, US, Fault, Job
+
+WITHIN = 0.1
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_what_all_spend_is_named_and_predicted(name: str, ranks: int, tmp_path: Path) -> None:
+    case = CASES[name]
+    if ranks == 1 and case.kind == "communication-bound":
+        pytest.skip("one rank has nobody to communicate with")
+    job, changed = replace(case.job, ranks=ranks), replace(case.changed, ranks=ranks)
+    report = report_of(job, tmp_path)
+    first = report.findings[0]
+    assert (first.kind, first.ranks) == (case.kind, list(range(ranks)))
+    assert first.function.startswith(case.function)
+    limit = first.evidence.step_limit
+    assert limit is not None and limit.step_s == pytest.approx(step_s(job), rel=0.01)
+    assert predicted_s(first, case.half) == pytest.approx(step_s(changed), rel=WITHIN)
+    assert limit.step_s - step_s(changed) > 0.05 * limit.step_s, "the change must be worth predicting"
+    text = " ".join(report.to_text().split())
+    assert ("a step would take" in text) and ("Nothing stands out" in text) == (not kind_of(first.kind).is_fault)
+
+
+def test_a_late_rank_and_what_all_share_are_two_findings(tmp_path: Path) -> None:
+    late = Fault(1, kernel_ns=1 * MS)
+    job = replace(with_shared(SHORT, sync=True), ranks=3, fault=late)
+    report = report_of(job, tmp_path)
+    found = {(one.kind, tuple(one.ranks)): one for one in report.findings}
+    assert [one.kind for one in report.findings][:2] == ["device-late", "sync-bound"]
+    assert found["device-late", (1,)].saving_s == pytest.approx(job.steps * 1e-3, rel=WITHIN)
+    without_s = step_s(replace(job, shared=Fault()))
+    assert predicted_s(found["sync-bound", (0, 1, 2)], False) == pytest.approx(without_s, rel=WITHIN)
+
+
+def test_a_little_more_on_one_rank_is_no_finding_of_its_own(tmp_path: Path) -> None:
+    job = Job(load_ns=5 * MS, fault=Fault(1, load_ns=400 * US))
+    assert [(one.kind, one.ranks) for one in report_of(job, tmp_path).findings] == [("input-bound", [0, 1, 2, 3])]
+
+
+def test_much_more_on_one_rank_is(tmp_path: Path) -> None:
+    """What all share costs what the others spend, and the late rank the rest."""
+    job = Job(load_ns=5 * MS, fault=Fault(1, load_ns=3 * MS))
+    shared, late = report_of(job, tmp_path).findings
+    assert (shared.kind, shared.ranks, late.kind, late.ranks) == ("input-bound", [0, 1, 2, 3], "launch-gap", [1])
+    assert predicted_s(shared, False) == pytest.approx(step_s(replace(job, load_ns=0)), rel=WITHIN)
+    assert late.saving_s == pytest.approx(job.steps * 3e-3, rel=WITHIN)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 8])
+def test_devices_that_are_busy_have_no_limit(ranks: int, tmp_path: Path) -> None:
+    report = report_of(Job(ranks=ranks, noise=0.02), tmp_path)
+    assert not report.findings and "Nothing stands out" in report.to_text()
+
+
+def test_the_critical_path_adds_up_to_a_step(tmp_path: Path) -> None:
+    for name in ("waits", "loading", "kernels"):
+        profile = report_of(CASES[name].job, tmp_path / name).analysis.section(LIMITS)
+        assert profile is not None
+        whole_s = sum(float(place.path_s.sum()) for place in profile.places) + profile.other_s
+        assert whole_s == pytest.approx(profile.step_s, rel=0.01)
