@@ -20,6 +20,7 @@ from . import (
     scaling,
     size,
     steps,
+    tables,
 )
 from .topic import Topic
 
@@ -29,6 +30,7 @@ TOPICS: tuple[Topic, ...] = (
     scaling.TOPIC,
     pipelines.TOPIC,
     plans.TOPIC,
+    tables.TOPIC,
     rl.TOPIC,
     devices.TOPIC,
     models.TOPIC,
