@@ -7,6 +7,7 @@ from . import (
     accuracy,
     arena,
     devices,
+    hosts,
     installing,
     lengths,
     live,
@@ -20,6 +21,7 @@ from . import (
     scaling,
     size,
     steps,
+    tables,
 )
 from .topic import Topic
 
@@ -29,6 +31,7 @@ TOPICS: tuple[Topic, ...] = (
     scaling.TOPIC,
     pipelines.TOPIC,
     plans.TOPIC,
+    tables.TOPIC,
     rl.TOPIC,
     devices.TOPIC,
     models.TOPIC,
@@ -39,6 +42,7 @@ TOPICS: tuple[Topic, ...] = (
     overhead.MPI,
     size.TOPIC,
     live.TOPIC,
+    hosts.TOPIC,
     installing.TOPIC,
     peers.TOPIC,
 )
