@@ -42,6 +42,24 @@ KINDS = (
         mended="with more DataLoader workers",
         spends=False,
     ),
+    Kind(
+        "worker-bound",
+        "a process waits for others that take its calls, such as a pool, all busy alike; with what more of them would "
+        "save",
+        "The processes that work for another one are too few.",
+        (
+            Claim(
+                "{Ranks} {waits|wait} {seconds:worker_wait_s} of an average step of {seconds:step_s} for the work of "
+                "{text:worker_names}, all of them busy alike",
+                ("worker_wait_s", "step_s"),
+            ),
+            Claim("{Ranks} {waits|wait} for processes that work for it"),
+        ),
+        arrival="works",
+        is_shared=True,
+        mended="with more of them",
+        spends=False,
+    ),
     *SHARED,
     Kind(
         "slow-worker",

@@ -26,14 +26,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "runtime/hooks.py": (*OF_PIPELINES, *OF_LEARNING, *OF_ACTORS),
     "scalana/job/handing_on.py": ("deepspeed",),
     "scalana/verify/": OF_PIPELINES,
+    "scalana/workload/formats/": OF_LEARNING,
     "scalana/importers/": (*OF_PIPELINES, *OF_LEARNING, *OF_ACTORS, *ELSEWHERE),
     "detectors/pipeline/model/engines.py": OF_PIPELINES,
     "detectors/pipeline/diagnosis/engine_flags.py": OF_PIPELINES,
     "detectors/pipeline/plans/means.py": OF_PIPELINES,
 }
-"""Where which of them may be named: recorders; programs that start engines; importers; the tables of launchers and what
-they need, of pipelines, of how engines send and receive, what they call a change, and what of a plan they can
-express."""
+"""Where which of them may be named: recorders; programs that start engines; importers, of traces and of workloads; the
+tables of launchers and what they need, of pipelines, of how engines send and receive, what they call a change, and what
+of a plan they can express."""
 
 STILL_NAMED = {
     "detectors/rl/advice.py": {"rllib"},  # an option, for its users

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from scalana.detectors.rl.decode import Decoding
+from scalana.detectors.rl.loop import Loop
 from scalana.detectors.thresholds.differences import TRUSTED_REPLAY
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
@@ -11,6 +13,8 @@ NOBODY, SEVERAL = -1, -2
 """In place of a process."""
 TOKEN = "token"
 """What trajectories are made of, if they say nothing else."""
+MILLISECOND = "ms"
+"""What lengths are counted in where nothing is known but how long calls took."""
 
 
 @dataclass(slots=True)
@@ -117,6 +121,10 @@ class RLAccount:
     """Number of the first step."""
     unit: str = TOKEN
     """What trajectories are made of, and their lengths are counted in."""
+    loop: Loop | None = None
+    """As it was recorded: what a workload is made of. No report shows it."""
+    decoding: Decoding | None = None
+    """The model of generation; None where it was not fitted."""
 
     @property
     def shares(self) -> dict[str, float]:

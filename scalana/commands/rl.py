@@ -8,6 +8,7 @@ import os
 import sys
 
 from scalana import console
+from scalana.commands import rl_workload
 from scalana.commands.analysing import told
 from scalana.errors import CommandError
 
@@ -20,18 +21,25 @@ PICTURE = "rl-step.svg"
 
 
 class RlCommand:
-    """Show where reinforcement learning spends its process time."""
+    """Show where reinforcement learning spends its process time; describe, draw and replay its workloads."""
 
     example = """\
 examples:
   scalana rl report scalana-20250131-142233
-  scalana rl report --format json scalana-20250131-142233
   scalana rl report --svg step.svg scalana-20250131-142233
+  scalana rl characterize scalana-20250131-142233 --svg lengths.svg
+  scalana rl generate scalana-20250131-142233 --steps 10 --prompts 512 --answers 16 -o drawn.jsonl
+  scalana rl replay drawn.jsonl --replicas 128 --costs 32b-tp4
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("action", choices=("report",), help="report: causes, findings, predictions, and a picture")
+        actions = parser.add_subparsers(dest="action", required=True, metavar="report|characterize|generate|replay")
+        rl_workload.configure(actions)
+        self._report(actions.add_parser("report", help="causes, findings, predictions, and a picture"))
+
+    @staticmethod
+    def _report(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("folder", metavar="DIR", help="run folder, made by scalana run")
         parser.add_argument(
             "--format", choices=("text", "json"), default="text", help="format of the report (default: text)"
@@ -42,7 +50,10 @@ examples:
         parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
 
     def run(self, args: argparse.Namespace) -> int:
-        """Analyse the run, print the section and its findings, and draw a step."""
+        """Do what was asked for: for a report, analyse the run, print the section and its findings, and draw a step."""
+        if args.action != "report":
+            args.workload(args)
+            return 0
         from scalana import api
         from scalana.detectors.rl.account import RLAccount
         from scalana.detectors.rl.detector import SECTION

@@ -20,9 +20,13 @@ from scalana.detectors.pipeline.model.engines import ENGINES  # noqa: E402
 from scalana.detectors.pipeline.model.schedules import BY_NAME  # noqa: E402
 from scalana.detectors.pipeline.plans.assignment import StageCosts  # noqa: E402
 from scalana.detectors.pipeline.plans.list_schedule import Policy, list_schedule  # noqa: E402
+from scalana.workload.costs import Decode  # noqa: E402
+from scalana.workload.fitting import fits_of  # noqa: E402
+from scalana.workload.replay import Setting, replay  # noqa: E402
 from tests.detectors.pipeline.examples import rows_of, uniform  # noqa: E402
 from tests.tools.generate_run import write_run  # noqa: E402
 from tests.tools.job_model import Model  # noqa: E402
+from tests.workload.examples import workload  # noqa: E402
 
 PIPELINES = (
     ("1F1B", "torch-1f1b"),
@@ -31,7 +35,7 @@ PIPELINES = (
     ("ZBV", "torch"),
 )
 """Schedules and engines that take different ways."""
-RANKS, MICROBATCHES = 4, 8
+RANKS, MICROBATCHES, LENGTHS = 4, 8, 40
 
 
 def main(folder: Path) -> None:
@@ -46,6 +50,9 @@ def main(folder: Path) -> None:
     none, one = np.zeros(RANKS), np.ones(RANKS)
     stages = StageCosts(np.arange(RANKS), uniform(RANKS), activation=one, static=none, down_s=none, up_s=none)
     list_schedule(stages, MICROBATCHES, np.full(RANKS, np.inf), Policy())
+    lengths = np.arange(1.0, 1.0 + LENGTHS)
+    replay(workload([lengths.tolist()]), Setting("fifo", 2, Decode(1.0)))
+    fits_of(lengths)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,212 @@
+"""``scalana rl characterize``, ``generate`` and ``replay``: workloads of reinforcement learning."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from scalana import console
+from scalana.commands.analysing import told
+from scalana.errors import CommandError
+
+if TYPE_CHECKING:
+    from scalana.report.document.sections import Section
+    from scalana.workload.costs import Decode
+    from scalana.workload.replay import Setting
+    from scalana.workload.trajectories import Workload
+
+POLICIES = ("recorded", "batch", "fifo", "longest", "partial", "one-step-off", "async")
+FAMILIES = ("auto", "lognormal", "gamma", "weibull", "two-lognormals", "pareto-tail", "table")
+COSTS = ("7b-tp2", "32b-tp4")
+_SOURCE = "run folder, file of a workload, or files and folders that trainers wrote (docs/workloads.md)"
+
+
+def number(least: int) -> Callable[[str], int]:
+    """A whole number from ``least`` on, of the command line."""
+
+    def parsed(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+        return value
+
+    return parsed
+
+
+def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the arguments."""
+    characterize = actions.add_parser("characterize", help="lengths, turns, tools and verifier as distributions")
+    generate = actions.add_parser("generate", help="draw a workload that is like another one")
+    replay = actions.add_parser("replay", help="simulate a workload on any number of replicas")
+    for one in (characterize, generate, replay):
+        one.add_argument("source", metavar="SOURCE", nargs="+", help=_SOURCE)
+    for one in (characterize, replay):
+        one.add_argument(
+            "--format", choices=("text", "json"), default="text", help="format of the output (default: text)"
+        )
+        one.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
+    characterize.add_argument("--svg", metavar="FILE", help="draw distributions, fits and steps into FILE")
+    characterize.add_argument(
+        "--save", metavar="FILE", help="write the workload itself into FILE (.jsonl or .jsonl.gz)"
+    )
+    generate.add_argument("-o", "--output", metavar="FILE", required=True, help="file to write (.jsonl or .jsonl.gz)")
+    generate.add_argument("--steps", type=number(1), metavar="N", help="number of steps (default: those of SOURCE)")
+    generate.add_argument("--prompts", type=number(1), metavar="N", help="prompts a step (default: the median)")
+    generate.add_argument("--answers", type=number(1), metavar="N", help="answers a prompt (default: the median)")
+    generate.add_argument(
+        "--lengths", choices=FAMILIES, default="auto", help="distribution of lengths (default: the best that fits well)"
+    )
+    generate.add_argument("--drift", action="store_true", help="let lengths go on to change over the steps")
+    replay.add_argument(
+        "--policy",
+        action="append",
+        choices=POLICIES,
+        help="how trajectories come to replicas; can be repeated (default: all that apply)",
+    )
+    replay.add_argument("--replicas", type=number(1), metavar="N", help="replicas that generate (default: as recorded)")
+    replay.add_argument("--costs", choices=COSTS, help="costs of generation of an engine, if SOURCE has none")
+    replay.add_argument("--slots", type=number(1), metavar="N", help="trajectories of a replica at once")
+    replay.add_argument(
+        "--staleness",
+        type=number(0),
+        default=4,
+        metavar="N",
+        help="updates that weights may lack with async (default: 4)",
+    )
+    replay.add_argument(
+        "--draws", type=number(0), default=0, metavar="N", help="compare with N workloads drawn from the first half"
+    )
+    for one in (generate, replay):
+        one.add_argument("--seed", type=number(0), default=0, metavar="N", help="seed of what is drawn (default: 0)")
+    for one, entry in ((characterize, _characterize), (generate, _generate), (replay, _replay)):
+        one.set_defaults(workload=entry)
+
+
+@contextmanager
+def _usable(paths: Sequence[str]) -> Iterator[None]:
+    """Turn errors of workloads into messages for the user."""
+    from scalana.workload.errors import WorkloadError
+
+    with told(" ".join(paths)):
+        try:
+            yield
+        except WorkloadError as error:
+            raise CommandError(str(error)) from error
+
+
+def _print(args: argparse.Namespace, sections: Sequence[Section], entry: dict[str, object]) -> None:
+    """Print sections as text, or an entry as JSON."""
+    from scalana.report.text.page import joined
+    from scalana.report.text.paint import Paint
+    from scalana.report.text.sections import section_lines
+
+    if args.format == "json":
+        console.deliver(json.dumps(entry, indent=2, ensure_ascii=False, allow_nan=False) + "\n", args.output)
+        return
+    printed = args.output is None
+    width = console.width(sys.stdout) if printed else console.MAX_WIDTH
+    paint = Paint(printed and console.wants_color(sys.stdout))
+    console.deliver(joined([section_lines(one, width, paint) for one in sections]), args.output)
+
+
+def _characterize(args: argparse.Namespace) -> None:
+    from scalana.report.pictures import workload_svg
+    from scalana.report.workload import profile_sections
+    from scalana.workload.profile import profile_of
+    from scalana.workload.sources import read_workload
+
+    with _usable(args.source):
+        workload = read_workload(args.source)
+        profile = profile_of(workload)
+        _print(args, profile_sections.sections(profile), profile_sections.entry(profile))
+        if args.svg:
+            console.deliver(workload_svg.svg(workload, profile), args.svg)
+        if args.save:
+            _save(workload, args.save)
+
+
+def _save(workload: Workload, path: str) -> None:
+    from scalana.workload.workload_file import write
+
+    try:
+        write(workload, path)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _generate(args: argparse.Namespace) -> None:
+    from dataclasses import replace
+
+    from scalana.workload.draw import Draw, draw
+    from scalana.workload.profile import profile_of
+    from scalana.workload.sources import read_workload
+
+    with _usable(args.source):
+        workload = read_workload(args.source)
+        profile = profile_of(workload)
+        steps, prompts = args.steps or profile.steps, args.prompts or profile.prompts
+        asked = Draw(steps, prompts, args.answers or profile.answers, args.seed, args.lengths, args.drift)
+        drawn = replace(draw(profile, asked), decode=workload.decode)
+        _save(drawn, args.output)
+    console.deliver(f"{args.output}: {len(drawn)} trajectories in {steps} steps, {drawn.source}\n", None)
+
+
+def _replay(args: argparse.Namespace) -> None:
+    from scalana.report.workload import replay_sections as words
+    from scalana.workload.fidelity import generative, replayability
+    from scalana.workload.replay import replay
+    from scalana.workload.sources import read_workload
+
+    with _usable(args.source):
+        workload = read_workload(args.source)
+        settings = _settings(args, workload)
+        compared = replayability(workload) if workload.times is not None else None
+        drawn = None
+        if args.draws:
+            if workload.steps < 4:
+                raise CommandError(f"--draws: {workload.source} has {workload.steps} steps, at least 4 are needed")
+            drawn = generative(workload, settings[-1], args.draws, args.seed)
+        replays = [replay(workload, one) for one in settings]
+    sections = [words.policies(replays, workload.unit)]
+    if compared is not None:
+        sections.append(words.replayability(compared))
+    if drawn is not None:
+        sections.append(words.generative(drawn))
+    fidelity = words.fidelity_entries(compared, drawn)
+    _print(args, sections, {"policies": [words.entry(one) for one in replays], "fidelity": fidelity})
+
+
+def _settings(args: argparse.Namespace, workload: Workload) -> list[Setting]:
+    """What to replay: each policy that was named, or all that apply."""
+    from scalana.workload.replay import Setting
+    from scalana.workload.step_costs import fit_steps
+
+    recorded = int(workload.replica.max(initial=-1)) + 1
+    if not args.replicas and not recorded:
+        raise CommandError(f"{workload.source} does not say on how many replicas it was generated: give --replicas", 2)
+    replicas = args.replicas or recorded
+    may_record = recorded and recorded <= replicas and bool((workload.replica >= 0).all())
+    chosen = args.policy or [name for name in POLICIES if name != "recorded" or may_record]
+    decode, steps = _decode(args, workload), fit_steps(workload)
+    return [Setting(name, replicas, decode, steps, args.staleness) for name in chosen]
+
+
+def _decode(args: argparse.Namespace, workload: Workload) -> Decode:
+    from dataclasses import replace
+
+    from scalana.workload.costs import named
+
+    decode = named(args.costs) if args.costs else workload.decode
+    if decode is None:
+        names = " or ".join(f"--costs {name}" for name in COSTS)
+        raise CommandError(
+            f"{workload.source} does not say what generation costs: give {names}, or a workload with 'decode'", 2
+        )
+    return replace(decode, slots=args.slots) if args.slots else decode
