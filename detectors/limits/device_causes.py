@@ -97,7 +97,8 @@ def _input(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[Devi
     if work:
         at = max(work, key=lambda one: _spent_s(one, profile, lambda host: inside(periods, host))).place.location
     rows = facts.ppg.spans.rows("data")
-    bound = InputBound(profile.whole.step_s, float(np.median(waited_s)), [], [])
+    has_steps = profile.whole.has_steps
+    bound = InputBound(profile.whole.step_s, float(np.median(waited_s)), [], []) if has_steps else None
     evidence = Evidence(loading=loading_at(rows, facts) if len(rows) else Loading(), input_bound=bound)
     finding = replace(_finding(INPUT, at, waited_s, (half_s, without_s), profile, facts), advice=LOAD_AHEAD)
     limit = finding.evidence.step_limit
