@@ -25,7 +25,7 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 # Tests start some hundred processes that import the same modules: byte code is kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install mpi pipeline rl ray raylibs raylibs-test rllib rllib-test verl verl-test kernels recorders test
+.PHONY: help install mpi pipeline rl ray raylibs raylibs-test rllib rllib-test verl verl-test slurm slurm-test kernels recorders test
 .PHONY: quick quick-tests check lint mypy pytest demo picture proof gpu-proof arena clean
 
 help:
@@ -40,6 +40,8 @@ help:
 	@echo 'make raylibs-test the tests of their jobs'
 	@echo 'make verl        verl in a folder of its own, likewise; no part of make test'
 	@echo 'make verl-test   the test of a whole job of verl'
+	@echo 'make slurm       Slurm in a folder of its own, likewise; no part of make test'
+	@echo 'make slurm-test  the tests of jobs of Slurm on emulated hosts: it needs root'
 	@echo 'make check       linters and types alone'
 	@echo 'make pytest      tests alone (PYTEST_ARGS="-k NAME" passes options)'
 	@echo 'make picture     record the demo, and draw its report for the README'
@@ -154,6 +156,24 @@ $(RAY_LIBRARIES:=/.installed): | $(INSTALLED)
 
 raylibs-test: raylibs
 	$(BIN)/python -m pytest -q tests/jobs/test_ray_libraries.py
+
+# Slurm of Debian's packages, in a folder that only its tests see, in a mount namespace of their own: it needs root. No part
+# of `make test`.
+SLURM := build/slurm
+slurm:
+	@$(call optional,$(SLURM))
+
+$(SLURM)/.installed:
+	rm -rf $(@D)
+	mkdir -p $(@D)/archives/partial
+	apt-get install -qq -y --download-only --no-install-recommends -o Dir::Cache::archives=$(CURDIR)/$(@D)/archives \
+	    slurm-wlm munge
+	for file in $(@D)/archives/*.deb; do dpkg -x $$file $(@D); done
+	for name in slurmd slurmctld slurmstepd; do ln -sf $$name-wlm $(@D)/usr/sbin/$$name; done
+	@touch $@
+
+slurm-test: slurm mpi $(INSTALLED)
+	$(BIN)/python -m pytest -q tests/jobs/test_slurm.py
 
 # verl, beside Ray and with releases of its own. It takes a minute or two, and so does its job: no part of `make test`.
 VERL := build/verl

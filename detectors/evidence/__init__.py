@@ -14,7 +14,7 @@ from scalana.detectors.evidence.at_place import (
 from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
 from scalana.detectors.evidence.evidence import Evidence
 from scalana.detectors.evidence.flat import Flat
-from scalana.detectors.evidence.lengths import UnevenLengths
+from scalana.detectors.evidence.lengths import Redistribution, UnevenLengths
 from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
 from scalana.detectors.evidence.module_code import (
     CompiledCode,
@@ -27,7 +27,14 @@ from scalana.detectors.evidence.module_code import (
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
 from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
-from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading, StartedBy
+from scalana.detectors.evidence.preparation import (
+    Collecting,
+    Compiling,
+    InputBound,
+    Loading,
+    StartedBy,
+    WorkerBound,
+)
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
 from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
@@ -68,6 +75,7 @@ __all__ = [
     "PipelineTime",
     "PlaceTime",
     "PoolOrder",
+    "Redistribution",
     "ScalingForecast",
     "SizeCosts",
     "SlowedLine",
@@ -75,4 +83,5 @@ __all__ = [
     "TaskTimes",
     "Turn",
     "UnevenLengths",
+    "WorkerBound",
 ]

@@ -28,7 +28,14 @@ from scalana.detectors.evidence.module_code import CompiledCode, InnerModule, Mo
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
 from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
-from scalana.detectors.evidence.preparation import Collecting, Compiling, InputBound, Loading, StartedBy
+from scalana.detectors.evidence.preparation import (
+    Collecting,
+    Compiling,
+    InputBound,
+    Loading,
+    StartedBy,
+    WorkerBound,
+)
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import SizeCosts
 from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
@@ -102,6 +109,7 @@ class Evidence:
     """Seconds that a rank waits for each server without a record, the longest first."""
     compiled: CompiledCode | None = None
     input_bound: InputBound | None = None
+    worker_bound: WorkerBound | None = None
     step_limit: StepLimit | None = None
     transfers: Transfers | None = None
     busy_cores: BusyCores | None = None

@@ -7,6 +7,18 @@ from dataclasses import dataclass
 from scalana.detectors.evidence.flat import Flat
 
 
+@dataclass(frozen=True, slots=True)
+class Redistribution:
+    """The run with another distribution of the sequences of each step over the ranks."""
+
+    change: str
+    """``by-cost``, ``by-cost-same-memory``, ``by-tokens``, or ``split-evenly`` (a bound)."""
+    saving_s: float
+    """Seconds by which the run would be shorter, below 0 where it would be longer."""
+    tokens: float | None
+    """Tokens of the rank that has most, as a multiple of the most that any has now; None where sequences are cut."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnevenLengths(Flat):
     """What the sequences of a finding's ranks are and cost, in an average step of those whose lengths are known."""
@@ -33,5 +45,5 @@ class UnevenLengths(Flat):
     fit: float
     """Part of the variance of the seconds of ranks in steps that these explain."""
     fitted_steps: int
-    packed_tokens: float
-    """Tokens of the rank that has most if sequences are packed by cost, as a multiple of the most that any has now."""
+    redistributions: list[Redistribution]
+    """The first is packing by cost."""

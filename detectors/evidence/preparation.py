@@ -30,6 +30,21 @@ class InputBound(Flat):
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerBound(Flat):
+    """Waiting for processes that work for one, in a step."""
+
+    worker_wait_s: float
+    """Of the process that hands out the work, waiting for them."""
+    step_s: float
+    workers: int
+    worker_names: str
+    predicted_workers: list[int]
+    """Numbers of them that would make a step shorter."""
+    predicted_step_s: list[float]
+    """What a step takes with them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Compiling:
     """What a rank of the finding compiles, on average; of the others the median."""
 

@@ -55,9 +55,10 @@ def advise(finding: Finding) -> str:
     return ""
 
 
-def advise_packing(lengths: UnevenLengths, saving_s: float) -> str:
+def advise_packing(lengths: UnevenLengths) -> str:
     """Return how to pack the sequences of a step, from what they cost and what that saves."""
-    if saving_s <= 0.0:
+    by_cost = lengths.redistributions[0]
+    if by_cost.saving_s <= 0.0:
         return (
             f"The longest sequence, of up to {lengths.longest:.0f} tokens, takes a rank about as long as its step: "
             "split long sequences over ranks (context parallelism), or limit their length."
@@ -68,8 +69,8 @@ def advise_packing(lengths: UnevenLengths, saving_s: float) -> str:
     if lengths.second_per_square > 0.0:
         costs.append(f"{1e3 * 1024**2 * lengths.second_per_square:.2g} ms for the square of 1024 tokens")
     more = ""
-    if lengths.packed_tokens >= LARGER_INPUT:
-        more = f" A rank then gets up to {lengths.packed_tokens:.1f} times as many tokens as now: check that they fit."
+    if by_cost.tokens is not None and by_cost.tokens >= LARGER_INPUT:
+        more = f" A rank then gets up to {by_cost.tokens:.1f} times as many tokens as now: check that they fit."
     return (
         f"Pack sequences by cost ({' and '.join(costs)}), not by tokens: the most expensive first, each to the rank "
         f"that has least.{more}"

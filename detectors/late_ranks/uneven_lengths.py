@@ -7,18 +7,19 @@ for another reason. Where another rank is late in each step, no rank stands out 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scalana.detectors.delays.choices import with_alternatives
 from scalana.detectors.delays.contexts import with_contexts_of_others
-from scalana.detectors.evidence import UnevenLengths
+from scalana.detectors.evidence import Redistribution, UnevenLengths
 from scalana.detectors.facts import Facts
-from scalana.detectors.finding import Finding, Hop, Series
+from scalana.detectors.finding import Finding, Series
 from scalana.detectors.late_ranks.advice import advise_packing
 from scalana.detectors.lengths.length_costs import LengthCost, explained_by_ranks, fitted
-from scalana.detectors.lengths.packing import as_change, packed
+from scalana.detectors.lengths.packing import BY_COST, RULES, SPLIT, Rule, as_change, packed
 from scalana.detectors.lengths.step_lengths import StepLengths
 from scalana.detectors.thresholds.factors import LARGER_INPUT, SAME_SIZE
 from scalana.detectors.thresholds.shares import EXPLAINED, MAJORITY, WORTH_IF_UNSTEADY
@@ -121,7 +122,7 @@ class _LengthFit:
         """A finding of all ranks, at the call of the model, if packing by cost is worth one."""
         if not self._within_ranks():
             return []
-        saving_s, _ = self._packing()
+        saving_s = self._redistributed([BY_COST])[0].saving_s
         steps = self.facts.steps
         if steps is None or saving_s < WORTH_IF_UNSTEADY * steps.steady_s():
             return []
@@ -142,7 +143,6 @@ class _LengthFit:
             lost_s,
             lost_s / max(self.facts.wait_s, 1e-300),
             saving_s,
-            [Hop(-1, file, line, function, vertex_kind, "", 0.0)],
             series=Series("waiting", self.lengths.number, wait_s, np.ones(len(wait_s))),
         )
         return [self.named(finding)]
@@ -172,7 +172,7 @@ class _LengthFit:
         token_times = late.times(lengths.tokens)
         costs_s = late.excess(cost.seconds(lengths.tokens, lengths.squares))
         file, line, _ = self._call()
-        saving_s, packed_tokens = self._packing()
+        redistributions = self._redistributed(RULES)
         found = UnevenLengths(
             attention_times=late.times(lengths.squares),
             token_times=token_times,
@@ -187,19 +187,27 @@ class _LengthFit:
             longest=float(lengths.calls.length.max()),
             fit=cost.explained,
             fitted_steps=len(lengths.tokens),
-            packed_tokens=packed_tokens,
+            redistributions=redistributions,
         )
         evidence = replace(finding.evidence, lengths=found, balanced_saving_s=None, behind=None)
-        return replace(finding, kind=KIND, saving_s=saving_s, evidence=evidence, advice=advise_packing(found, saving_s))
+        saving_s = max(0.0, redistributions[0].saving_s)
+        return replace(finding, kind=KIND, saving_s=saving_s, evidence=evidence, advice=advise_packing(found))
 
-    def _packing(self) -> tuple[float, float]:
-        """Seconds by which the run is shorter if sequences are packed by cost, and the most tokens of a rank then, as a
-        multiple of the most now."""
-        lengths = self.lengths
-        tokens, squares = packed(lengths, self.cost)
-        more_s = self.cost.seconds(tokens - lengths.tokens, squares - lengths.squares)
-        measured_s, (end_s,) = self.facts.replay.run_ends_s([as_change(lengths, more_s, self.facts.timeline)])
-        return max(0.0, measured_s - end_s), float(tokens.max() / lengths.tokens.max())
+    def _redistributed(self, rules: Sequence[Rule]) -> list[Redistribution]:
+        """The run with other distributions of its sequences."""
+        lengths, cost, timeline = self.lengths, self.cost, self.facts.timeline
+        sums = [packed(lengths, cost, rule) for rule in rules]
+        more_s = [cost.seconds(tokens - lengths.tokens, squares - lengths.squares) for tokens, squares in sums]
+        costs = cost.seconds(lengths.tokens, lengths.squares)
+        more_s.append(costs.mean(axis=1, keepdims=True) - costs)
+        changes = [as_change(lengths, more, timeline) for more in more_s]
+        measured_s, ends_s = self.facts.replay.run_ends_s(changes)
+        names = [*(rule.name for rule in rules), SPLIT]
+        most = [*(float(tokens.max() / lengths.tokens.max()) for tokens, _ in sums), None]
+        return [
+            Redistribution(name, measured_s - end_s, tokens)
+            for name, end_s, tokens in zip(names, ends_s, most, strict=True)
+        ]
 
 
 def _fit(work_s: FloatArray, lengths: StepLengths) -> LengthCost | None:

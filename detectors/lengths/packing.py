@@ -7,6 +7,7 @@ shorter, as the fitted cost says, and the run is replayed so.
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,20 +19,44 @@ from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 
 
-def by_cost(cost: FloatArray, replicas: int) -> IntArray:
-    """The replica of each sequence: the most expensive first, each to the one that has least (LPT, Graham 1969)
-    ``[sequences]``."""
-    load = [(0.0, replica) for replica in range(replicas)]
-    dealt = np.zeros(len(cost), np.int64)
-    for one in np.argsort(-cost, kind="stable").tolist():
-        least, replica = load[0]
-        dealt[one] = replica
-        heapq.heapreplace(load, (least + float(cost[one]), replica))
-    return dealt
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How sequences are dealt out to replicas: the largest first, each to the one that has least (LPT, Graham 1969)."""
+
+    name: str
+    by_tokens: bool = False
+    """Whether tokens are what counts, rather than costs."""
+    same_memory: bool = False
+    """Whether no replica gets more tokens than any has now, as long as another one has room."""
+
+    def dealt(self, cost: FloatArray, tokens: FloatArray, most_tokens: FloatArray) -> IntArray:
+        """The replica of each sequence ``[sequences]``; ``most_tokens`` are those that each replica has room for
+        ``[replicas]``."""
+        size = tokens if self.by_tokens else cost
+        room = (most_tokens if self.same_memory else np.full(len(most_tokens), np.inf)).tolist()
+        load = [(0.0, replica) for replica in range(len(room))]
+        dealt = np.zeros(len(cost), np.int64)
+        for one in np.argsort(-size, kind="stable").tolist():
+            full = []
+            while load and room[load[0][1]] < tokens[one]:
+                full.append(heapq.heappop(load))
+            least, replica = heapq.heappop(load) if load else full.pop(int(np.argmax([room[at] for _, at in full])))
+            dealt[one] = replica
+            room[replica] -= float(tokens[one])
+            for each in (*full, (least + float(size[one]), replica)):
+                heapq.heappush(load, each)
+        return dealt
 
 
-def packed(lengths: StepLengths, cost: LengthCost) -> tuple[FloatArray, FloatArray]:
-    """Sums of lengths and of their squares of every rank in each step if sequences are packed by cost, each
+BY_COST = Rule("by-cost")
+RULES = (BY_COST, Rule("by-cost-same-memory", same_memory=True), Rule("by-tokens", by_tokens=True))
+"""In the order in which a report names them."""
+SPLIT = "split-evenly"
+"""Sequences are cut, and all ranks have equal costs: a bound, as context parallelism has to communicate for it."""
+
+
+def packed(lengths: StepLengths, cost: LengthCost, rule: Rule = BY_COST) -> tuple[FloatArray, FloatArray]:
+    """Sums of lengths and of their squares of every rank in each step if sequences are dealt out anew, each
     ``[steps, ranks]``. The replica that has most keeps most: who computes it is of no matter."""
     calls, replica = lengths.calls, lengths.replicas()
     count = int(replica.max()) + 1
@@ -46,7 +71,7 @@ def packed(lengths: StepLengths, cost: LengthCost) -> tuple[FloatArray, FloatArr
         mine = order[edges[step] : edges[step + 1]]
         rows = np.concatenate([np.arange(calls.first[call], calls.first[call + 1]) for call in mine.tolist()])
         length, square = calls.length[rows], calls.square[rows]
-        dealt = by_cost(cost.seconds(length, square), count)
+        dealt = rule.dealt(cost.seconds(length, square), length, np.full(count, lengths.tokens.max()))
         sums = [weighted_count(dealt, values, count) for values in (length, square)]
         after = np.argsort(cost.seconds(*sums), kind="stable")
         place = np.empty(count, np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence import InputBound, Transfers
+from scalana.detectors.evidence import InputBound, Transfers, WorkerBound
 
 ADVICE = {
     "collection-bound": "Call gc.freeze() after the set-up, so that the collector skips the objects that exist by "
@@ -66,6 +66,14 @@ LOAD_AHEAD = (
     "and pin_memory=True with non_blocking copies."
 )
 """Where it is not known how many workers load."""
+
+
+def advise_workers(bound: WorkerBound) -> str:
+    """What to change of a pool that is too slow."""
+    return (
+        f"Use more of them: {bound.predicted_workers[-1]} instead of {bound.workers}. Or let the process that waits "
+        "hand out the next work before it needs the results, and do its own meanwhile."
+    )
 
 
 def _all(cores: int) -> str:

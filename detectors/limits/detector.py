@@ -9,7 +9,7 @@ import numpy as np
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.limits import communication, compile_bound, cores, input_bound, source_costs
+from scalana.detectors.limits import communication, compile_bound, cores, input_bound, source_costs, worker_bound
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
 from scalana.detectors.limits.shared_cause import SharedCause
 from scalana.detectors.reconcile import Extent, Verdict, covered
@@ -17,14 +17,18 @@ from scalana.detectors.thresholds.shares import MAJORITY
 
 RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     input_bound.input_bound,
+    worker_bound.worker_bound,
     compile_bound.compile_bound,
     source_costs.source_costs,
     communication.communication,
     cores.cores,
 )
 """Where two speak of the same seconds, the earlier one has the word."""
+OF_ACCOUNTED = (input_bound.input_bound, worker_bound.worker_bound)
+"""Those for runs whose pipelines and loops have accounts of their own."""
 KINDS = (
     input_bound.KIND,
+    worker_bound.KIND,
     compile_bound.KIND,
     *source_costs.KIND_OF.values(),
     communication.KIND,
@@ -42,18 +46,21 @@ class Limits:
 
     def detect(self, facts: Facts) -> Outcome:
         """Of the steady state; none in single steps of a run, which are looked at for what is different in them. Where
-        pipelines and loops have accounts of their own, these say what is waited for, but for data."""
+        pipelines and loops have accounts of their own, these say what is waited for, but for data and workers."""
         if facts.is_part or facts.has(Need.DEVICE):  # a device may have work while its host waits
             return Outcome()
         profile = causal_profile(facts)
         if profile is None:
             return Outcome()
         accounted = facts.has(Need.ACTIONS) or facts.has(Need.PHASES)
-        recognisers = (input_bound.input_bound,) if accounted else RECOGNISERS
+        recognisers = OF_ACCOUNTED if accounted else RECOGNISERS
         verdicts: list[Verdict] = []
         known: list[Extent] = []
+        apart: list[Extent] = []
         for cause in (cause for recognise in recognisers for cause in recognise(profile, facts)):
             if covered(cause.extent, known, facts.timeline) < MAJORITY:
-                verdicts.append(Verdict(cause.finding, cause.extent if cause.is_even else _NOTHING))
+                by_itself = cause.is_apart or not cause.is_even
+                verdicts.append(Verdict(cause.finding, _NOTHING if by_itself else cause.extent))
+                apart += [cause.extent] if cause.is_apart else []
             known.append(cause.extent)
-        return Outcome(verdicts, sections={LIMITS.name: profile})
+        return Outcome(verdicts, apart, sections={LIMITS.name: profile})

@@ -26,6 +26,8 @@ class SharedCause:
     """What of the run it explains."""
     is_even: bool
     """Whether all ranks spend as much, so that there is nothing of single ranks in it."""
+    is_apart: bool = False
+    """Whether it is said whatever else is said of these seconds."""
 
 
 def is_shared(place: PlaceProfile) -> bool:

@@ -13,6 +13,8 @@ NOBODY, SEVERAL = -1, -2
 """In place of a process."""
 TOKEN = "token"
 """What trajectories are made of, if they say nothing else."""
+MILLISECOND = "ms"
+"""What lengths are counted in where nothing is known but how long calls took."""
 
 
 @dataclass(slots=True)

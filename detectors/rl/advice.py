@@ -32,10 +32,15 @@ EACH_TIME, SOME_TIMES = "{name} each time", "{name} {most} times"
 """How often it is the same process, and what that speaks for."""
 ITS_INPUT = "the input that it always gets: it is not slower at the same work"
 """Why it is the same process, where it is not slow."""
+ITS_CALLS = "the calls that it always gets"
 
 LONGEST = "{why}: trajectory {name} has {tokens} {unit}s, the median of its step {usual:.0f}"
 LONG = {True: "It is slow and has long answers", False: "It is not slow, its answers are long"}
 """About a process with the longest trajectory, by whether it is slow."""
+
+LONGEST_CALL = "Its longest call takes {took:.0f} ms, the median of its step {usual:.0f} ms"
+"""The same where nobody says what is generated."""
+ONE_AFTER_THE_OTHER = "{ranks} processes, in {waited} of {steps} steps"
 
 NOT_SUMS = "sums of {unit}s: {name} has {here} in step {step}, {other} has {most}"
 NOT_SPEED = "speed: {who} {factor:.2f} times as long for one {unit}"

@@ -59,7 +59,7 @@ def charge(timeline: Timeline, intervals: SyncIntervals, loop: Loop) -> Charges:
     """Charge the waiting in all steps of a loop. The charges add up to the waiting of the processes' main threads that
     begins in a step, to rounding."""
     calls, locations = timeline.calls, timeline.locations
-    row, wait_s, begin, end = _intervals(timeline, intervals)
+    row, wait_s, begin, end = _intervals(timeline, intervals, loop.timed)
     who = locations.rank[calls.location[intervals.call[row]]].astype(np.int64)
     late = np.repeat(np.arange(len(intervals.culprit)), np.diff(intervals.first))[row]
     culprit = locations.rank[calls.location[intervals.culprit[late]]].astype(np.int64)
@@ -117,14 +117,14 @@ def stages_of(loop: Loop) -> IntArray:
 
 
 def _intervals(
-    timeline: Timeline, intervals: SyncIntervals
+    timeline: Timeline, intervals: SyncIntervals, any_thread: bool
 ) -> tuple[IntArray, FloatArray, tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-    """Rows of intervals in which a main thread waits for another, their waits, and begin and end of what is compared,
-    each of the culprit and of the one that waits."""
+    """Rows of intervals in which a main thread waits for another, or for ``any_thread`` of another process, their
+    waits, and begin and end of what is compared, each of the culprit and of the one that waits."""
     calls, locations = timeline.calls, timeline.locations
     late = np.repeat(np.arange(len(intervals.culprit)), np.diff(intervals.first))
     main = locations.is_main[calls.location]
-    row = np.flatnonzero((intervals.wait_s > 0.0) & main[intervals.call] & main[intervals.culprit[late]])
+    row = np.flatnonzero((intervals.wait_s > 0.0) & main[intervals.call] & (any_thread | main[intervals.culprit[late]]))
 
     def begin(since: IntArray, call: IntArray) -> FloatArray:
         start = locations.start_s[calls.location[call]]

@@ -46,6 +46,11 @@ class Decoding:
         half = self.floor_s / self.sequence_s if self.sequence_s > 0.0 else np.inf
         return min(half, LEAST_KNEE, self.slots / 2)
 
+    @classmethod
+    def of_times(cls, ranks: int) -> Decoding:
+        """Of trajectories whose lengths are what they took, in milliseconds, one after the other."""
+        return cls(1e-3, 0.0, 0.0, np.ones(ranks), 1, False)
+
     def times(self, factor: float) -> Decoding:
         """The same with other processes as the usual ones, which take so many times as long."""
         costs = self.floor_s * factor, self.sequence_s * factor, self.start_s * factor

@@ -8,7 +8,7 @@ from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.reconcile import Extent, Verdict
-from scalana.detectors.rl.account import NOBODY, SEVERAL, TOKEN, RLAccount, Slow
+from scalana.detectors.rl.account import MILLISECOND, NOBODY, SEVERAL, TOKEN, RLAccount, Slow
 from scalana.detectors.rl.cause_table import CAUSES
 from scalana.detectors.rl.causes import NUMBER, Rollouts, Split, find_speeds, simulated, split, usual_factor
 from scalana.detectors.rl.charges import Charges, charge
@@ -28,10 +28,11 @@ SECTION = "rl"
 
 
 class RLStragglers:
-    """Where the process time of a loop goes, and whom idle processes wait for."""
+    """Where the process time of a loop goes, and whom idle processes wait for. Its phases are marked, or known by
+    the names of its functions."""
 
     kinds = tuple(BY_NAME[cause.kind] for cause in CAUSES if cause.kind)
-    needs = frozenset({Need.CALLS, Need.PHASES})
+    needs = frozenset({Need.CALLS})
 
     def detect(self, facts: Facts) -> Outcome:
         """One finding for each cause that costs much; the account of all of them as section ``rl``."""
@@ -39,7 +40,7 @@ class RLStragglers:
         if loop is None:
             return Outcome()
         charges = charge(facts.timeline, facts.blame.intervals, loop)
-        decoding = fit_decoding(loop.trajectories, len(loop.processes))
+        decoding = _decoding(loop)
         rollouts = simulated(loop, decoding) if decoding is not None else None
         speeds = find_speeds(loop, decoding, rollouts)
         if decoding is not None and speeds.slow.any():
@@ -65,6 +66,13 @@ class RLStragglers:
         return Outcome(verdicts, _explained(charges, parts, len(loop.processes)), sections={SECTION: account})
 
 
+def _decoding(loop: Loop) -> Decoding | None:
+    """The model of generation; None where nothing is known of what was generated."""
+    if not loop.timed:
+        return fit_decoding(loop.trajectories, len(loop.processes))
+    return Decoding.of_times(len(loop.processes)) if len(loop.index.row) else None
+
+
 def _account(
     loop: Loop, charges: Charges, parts: Split, decoding: Decoding | None, rollouts: Rollouts | None, spans: Spans
 ) -> RLAccount:
@@ -76,7 +84,7 @@ def _account(
         tail = float((rollouts.longest_s / np.maximum(made, 1e-12))[made > 0.0].mean())
     return RLAccount(
         framework=_text(spans, "framework"),
-        unit=_text(spans, "unit") or TOKEN,
+        unit=MILLISECOND if loop.timed else _text(spans, "unit") or TOKEN,
         roles=_roles(spans, loop),
         step_s=loop.step_s(),
         keys=tuple(cause.key for cause in CAUSES),
@@ -84,8 +92,8 @@ def _account(
         seconds=parts.seconds,
         total_s=loop.total_s,
         worst=_worst(waited),
-        floor_s=decoding.floor_s if decoding is not None else np.nan,
-        sequence_s=decoding.sequence_s if decoding is not None else np.nan,
+        floor_s=decoding.floor_s if decoding is not None and not loop.timed else np.nan,
+        sequence_s=decoding.sequence_s if decoding is not None and not loop.timed else np.nan,
         tail=tail,
         picture=picture_of(loop, charges, parts, spans),
         first_step=loop.first,

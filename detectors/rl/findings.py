@@ -256,10 +256,14 @@ def _recurrence(cause: Cause, ranks: int, most: int, rank: int, told: int, known
         return advice.TOO_FEW.format(ranks=ranks, waited=told, steps=steps)
     if told == 1:
         return advice.IN_ONE_STEP.format(name=name, steps=steps) if steps > 1 else advice.ONLY_STEP
+    if cause.doing == Doing.WEIGHT_SYNC and ranks > 1:
+        return advice.ONE_AFTER_THE_OTHER.format(ranks=ranks, waited=told, steps=steps)
     if most < MOST_STEPS * told:
         return advice.IN_TURNS.format(waited=told, steps=steps)
     reason = cause.always
-    if cause.doing == Doing.GENERATION and known.decoding is not None and not known.speeds.slow[rank]:
+    if cause.doing == Doing.GENERATION and known.loop.timed:
+        reason = advice.ITS_CALLS
+    elif cause.doing == Doing.GENERATION and known.decoding is not None and not known.speeds.slow[rank]:
         reason = advice.ITS_INPUT
     who = (advice.EACH_TIME if most == told else advice.SOME_TIMES).format(name=name, most=most)
     return advice.AGAIN.format(who=who, waited=told, steps=steps, reason=reason)
@@ -280,11 +284,13 @@ def _with_trajectories(wait: LoopWait, known: Known, steps: list[int], waited: F
             continue  # none is longer than others
         long = long if len(long) else rows[[int(made.tokens[rows].argmax())]]
         for row in long[np.argsort(-made.tokens[long], kind="stable")].tolist():
-            names.append(name_of(known.ppg.spans, int(made.span[row])))
+            names.append(name_of(known.ppg.spans, int(made.span[row])) if not known.loop.timed else "")
             tokens.append(int(made.tokens[row]))
             usual.append(middle)
     if not names:
         return wait
+    if known.loop.timed:
+        return replace(wait, longest=advice.LONGEST_CALL.format(took=tokens[0], usual=usual[0]))
     why = advice.LONG[bool(known.speeds.slow[int(waited.sum(axis=1).argmax())])]
     text = advice.LONGEST.format(why=why, name=names[0], tokens=tokens[0], unit=known.account.unit, usual=usual[0])
     return replace(
@@ -299,7 +305,9 @@ def _with_trajectories(wait: LoopWait, known: Known, steps: list[int], waited: F
 def _not_the_cause(known: Known, number: int, ranks: list[int], steps: list[int], who: list[int]) -> list[str]:
     """What one might suspect, and what speaks against it."""
     cause, loop, speeds, unit = CAUSES[number], known.loop, known.speeds, known.account.unit
-    found = []
+    found: list[str] = []
+    if loop.timed:
+        return found  # lengths are nothing but times
     generated = np.array([[tokens_of(loop, r, k).sum() for k in steps] for r in range(len(loop.processes))])
     if cause.key == "long-tail" and generated.any():
         worst = int(np.argmax(known.parts.waited_s[number][:, steps].sum(axis=0)))

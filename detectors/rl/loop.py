@@ -8,9 +8,11 @@ import numpy as np
 
 from scalana.detectors.rl.handling import handled, place_of
 from scalana.detectors.rl.phases import Doing, doing_of
-from scalana.detectors.rl.requests import made_by, serving, that_serve
+from scalana.detectors.rl.recorded.named_phases import NamedPhases, named_phases
+from scalana.detectors.rl.recorded.pieces import Pieces, marked_pieces
+from scalana.detectors.rl.requests import made_by
 from scalana.detectors.rl.steps_in_part import part_of_loop
-from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.ppg import PPG
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.timeline import Timeline
@@ -122,6 +124,8 @@ class Loop:
     """Bytes that phases say they move ``[doings]``."""
     first: int = 0
     """Number of the first step: another than 0 where only a part of a run is looked at."""
+    timed: bool = False
+    """Whether nobody marked it, and lengths are what calls took, in milliseconds."""
 
     @property
     def total_s(self) -> float:
@@ -153,15 +157,6 @@ class Loop:
         return told if len(told) else train
 
 
-@dataclass(slots=True)
-class _Pieces:
-    """Pieces of time of one process, each in its innermost phase."""
-
-    start_s: list[float]
-    end_s: list[float]
-    doing: list[Doing]
-
-
 def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     """The loop of a run, None where not all ranks have phases of one.
 
@@ -170,26 +165,17 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
         wait_s: waiting in every call ``[calls]``.
     """
     spans, timeline = ppg.spans, ppg.timeline
-    rows = spans.rows("phase")
+    rows, main = spans.rows("phase"), np.flatnonzero(timeline.locations.is_main)
     meaning = np.array([doing_of(name) for name in spans.names] or [Doing.OTHER])
-    ranks = spans.rank[rows]
-    main = np.flatnonzero(timeline.locations.is_main)
-    pieces, of_phases = {}, np.full(timeline.ranks, -1)
-    served = that_serve(spans)
-    server = spans.rank[served]
-    for rank in range(timeline.ranks):
-        mine = _of_main_lane(spans, rows[ranks == rank])
-        generates = (meaning[spans.table.name[mine]] == Doing.GENERATION).any()
-        serves = served[server == rank] if not generates else served[:0]
-        pieces[rank] = _innermost(spans, mine, meaning, serving(spans, serves))
-        if len(mine):
-            of_phases[rank] = spans.lanes.location[spans.table.lane[mine[0]]]
-        elif len(serves):  # lanes of a place in a batch are no thread's
-            of = np.unique(spans.lanes.location[spans.table.lane[serves]])
-            own = main[timeline.locations.rank[main] == rank]
-            of_phases[rank] = of[0] if len(of) == 1 and of[0] >= 0 else own[0] if len(own) else -1
-    first, bounds = _iterations(spans, pieces)
-    bounds = bounds or _bounds(pieces)
+    named = named_phases(timeline, ppg.psg, spans) if not len(rows) else None
+    if named is not None:
+        pieces, of_phases, first, bounds = named.pieces, named.location, 0, named.bounds()
+    elif len(rows):
+        pieces, of_phases = marked_pieces(spans, meaning, timeline)
+        first, bounds = _iterations(spans, pieces)
+        bounds = bounds or _bounds(pieces)
+    else:
+        return None
     steps = min((len(each) for each in bounds.values()), default=1) - 1
     if steps < 1 or len(np.unique(timeline.locations.rank[main])) < timeline.ranks:
         return None
@@ -207,7 +193,7 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     own = np.stack([process.spent_s(process.bounds_s[:-1], process.bounds_s[1:]) for process in processes])
     counted = np.array([process.counted for process in processes])
     own[~counted] = 0.0
-    trajectories = _trajectories(spans, processes)
+    trajectories = _trajectories(spans, processes) if named is None else _called(named, processes)
     phase_tokens, passed = (
         _phase_tokens(spans, rows[meaning[spans.table.name[rows]] == doing], processes, steps)
         for doing in (Doing.TRAINING, Doing.LOG_PROB)
@@ -230,6 +216,8 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
             vertex[doing] = np.bincount(places.astype(np.int64)).argmax()
             lines = spans.line[those][places == vertex[doing]]
             line[doing] = np.bincount(lines.astype(np.int64)).argmax()
+    if named is not None:
+        vertex = named.vertex
     handed = np.concatenate([_handed(timeline, int(locations[rank]), part) for rank, part in pieces.items()])
     begin_s, end_s = (np.array([process.bounds_s[at] for process in processes]) for at in (0, -1))
     who = timeline.locations.rank[timeline.calls.location[handed]].astype(np.int64)
@@ -239,11 +227,12 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
     if of_driver >= 0 and seconds > own[:, :, Doing.DATA].sum() / 2:
         vertex[Doing.DATA], line[Doing.DATA] = of_driver, line_of_driver
     return Loop(
-        steps, processes, own, called, tokens, passed, trajectories, index, vertex, line, moved, first + kept.first
-    )
+        steps, processes, own, called, tokens, passed, trajectories, index, vertex, line, moved, first + kept.first,
+        named is not None,
+    )  # fmt: skip
 
 
-def _iterations(spans: Spans, pieces: dict[int, _Pieces]) -> tuple[int, dict[int, list[float]]]:
+def _iterations(spans: Spans, pieces: dict[int, Pieces]) -> tuple[int, dict[int, list[float]]]:
     """The iterations that the trainer itself marks, and the number of the first one: when they begin, and the last one
     ends, of all processes; nothing where none or several processes mark them, or there are no phases in them."""
     rows = spans.rows("step")
@@ -258,7 +247,7 @@ def _iterations(spans: Spans, pieces: dict[int, _Pieces]) -> tuple[int, dict[int
     return max(int(spans.table.step[rows[0]]), 0), dict.fromkeys(pieces, [*starts.tolist(), float(ends[-1])])
 
 
-def _bounds(pieces: dict[int, _Pieces]) -> dict[int, list[float]]:
+def _bounds(pieces: dict[int, Pieces]) -> dict[int, list[float]]:
     """When the steps of every process begin, and the last one ends; nothing where there are none.
 
     Where all processes do everything, each has steps of its own. Where some generate and others train, the steps of
@@ -281,7 +270,7 @@ def _bounds(pieces: dict[int, _Pieces]) -> dict[int, list[float]]:
     return dict.fromkeys(pieces, [begin_s, *(each for each in ends if each > begin_s)])
 
 
-def _steps_trained(pieces: _Pieces) -> list[float]:
+def _steps_trained(pieces: Pieces) -> list[float]:
     """When the steps of a process end that trains and does not generate: when its new weights are away or, where it has
     no such phase, with its training."""
     last = Doing.WEIGHT_SYNC if Doing.WEIGHT_SYNC in pieces.doing else Doing.TRAINING
@@ -296,67 +285,7 @@ def _steps_trained(pieces: _Pieces) -> list[float]:
     return ends or [pieces.end_s[-1]]
 
 
-def _of_main_lane(spans: Spans, rows: IntArray) -> IntArray:
-    """Of the phases of a process those of the thread that has most of them."""
-    if not len(rows):
-        return rows
-    lane = spans.table.lane[rows].astype(np.int64)
-    length = spans.end_s(rows) - spans.start_s(rows)
-    return rows[lane == np.bincount(lane, length).argmax()]
-
-
-def _innermost(spans: Spans, rows: IntArray, meaning: IntArray, serving_s: FloatArray) -> _Pieces:
-    """Phases of one thread as pieces that do not overlap: the innermost counts. Log-probabilities right inside
-    training are its forward pass, unless that has training as a part of its own. ``serving_s`` is when it generates
-    besides, outside of all phases ``[stretches, 2]``."""
-    start = np.concatenate((spans.start_s(rows), serving_s[:, 0]))
-    end = np.concatenate((spans.end_s(rows), serving_s[:, 1]))
-    doing = np.concatenate((meaning[spans.table.name[rows]], np.full(len(serving_s), int(Doing.GENERATION))))
-    pieces = _Pieces([], [], [])
-    order = np.lexsort((-end, start))
-    whole = _made_of_training(start[order], end[order], doing[order] == Doing.TRAINING)
-    stack: list[tuple[float, Doing, bool]] = []
-    now = 0.0
-
-    def until(time_s: float) -> None:
-        nonlocal now
-        if stack and time_s > now:
-            pieces.start_s.append(now)
-            pieces.end_s.append(time_s)
-            pieces.doing.append(stack[-1][1])
-        now = max(now, time_s)
-
-    for place, row in enumerate(order.tolist()):
-        while stack and stack[-1][0] <= start[row]:
-            until(stack[-1][0])
-            stack.pop()
-        until(float(start[row]))
-        kind = Doing(int(doing[row]))
-        if stack:
-            _, inside, of_parts = stack[-1]
-            if kind == Doing.OTHER or (kind == Doing.LOG_PROB and inside == Doing.TRAINING and not of_parts):
-                kind = inside
-        stack.append((float(end[row]), kind, bool(whole[place])))
-    while stack:
-        until(stack[-1][0])
-        stack.pop()
-    return pieces
-
-
-def _made_of_training(start_s: FloatArray, end_s: FloatArray, training: BoolArray) -> BoolArray:
-    """Which phases of training have another one inside; all sorted by start, the longest first ``[phases]``."""
-    whole = np.zeros(len(start_s), np.bool_)
-    around: list[int] = []
-    for phase in np.flatnonzero(training).tolist():
-        while around and end_s[around[-1]] <= start_s[phase]:
-            around.pop()
-        if around:
-            whole[around[-1]] = True
-        around.append(phase)
-    return whole
-
-
-def _steps_of(pieces: _Pieces) -> list[float]:
+def _steps_of(pieces: Pieces) -> list[float]:
     """When the steps of a process that generates begin: with the generation after training, or what comes right before
     of data and of waiting for trajectories."""
     if Doing.GENERATION not in pieces.doing:
@@ -378,7 +307,7 @@ def _steps_of(pieces: _Pieces) -> list[float]:
 
 
 def _process(
-    timeline: Timeline, location: int, of_phases: int, wait_s: FloatArray, pieces: _Pieces, bounds_s: FloatArray
+    timeline: Timeline, location: int, of_phases: int, wait_s: FloatArray, pieces: Pieces, bounds_s: FloatArray
 ) -> Process:
     """What a process did, over time. ``of_phases`` is the location of the thread that its phases are of, -1 for one
     that does not communicate."""
@@ -424,7 +353,7 @@ def _calls_of(
     return at, calls.enter_s[at], np.minimum(calls.enter_s[at] + wait_s[at], calls.exit_s[at]), calls.exit_s[at]
 
 
-def _handed(timeline: Timeline, location: int, pieces: _Pieces) -> IntArray:
+def _handed(timeline: Timeline, location: int, pieces: Pieces) -> IntArray:
     """Calls of a process with phases by which it hands out what it got, outside of these ``[some calls]``."""
     calls = timeline.calls
     enter = calls.enter_s[int(calls.first[location]) : int(calls.first[location + 1])]
@@ -439,7 +368,7 @@ def _handed(timeline: Timeline, location: int, pieces: _Pieces) -> IntArray:
 def _calls_by_phase(
     timeline: Timeline,
     processes: list[Process],
-    pieces: dict[int, _Pieces],
+    pieces: dict[int, Pieces],
     of_phases: IntArray,
     wait_s: FloatArray,
     steps: int,
@@ -478,11 +407,7 @@ def _trajectories(spans: Spans, processes: list[Process]) -> Trajectories:
     rank, start, end = made_by(spans, rows)
     order = np.lexsort((start, rank))
     rows, rank, start, end = rows[order], rank[order], start[order], end[order]
-    step = np.full(len(rows), -1)
-    for number, process in enumerate(processes):
-        mine = rank == number
-        within = np.searchsorted(process.bounds_s, start[mine], side="right") - 1
-        step[mine] = np.where(within < len(process.bounds_s) - 1, within, -1)
+    step = _steps_at(rank, start, processes)
     return Trajectories(
         span=rows,
         rank=rank,
@@ -493,6 +418,26 @@ def _trajectories(spans: Spans, processes: list[Process]) -> Trajectories:
         prompt_tokens=np.nan_to_num(spans.numbers("prompt_tokens")[rows]),
         group=_numbered(spans, "group")[rows],
         batch=_numbered(spans, "batch")[rows],
+    )
+
+
+def _steps_at(rank: IntArray, at_s: FloatArray, processes: list[Process]) -> IntArray:
+    """In which step of a process something begins, -1 for none ``[things]``."""
+    step = np.full(len(rank), -1)
+    for number, process in enumerate(processes):
+        mine = rank == number
+        within = np.searchsorted(process.bounds_s, at_s[mine], side="right") - 1
+        step[mine] = np.where(within < len(process.bounds_s) - 1, within, -1)
+    return step
+
+
+def _called(named: NamedPhases, processes: list[Process]) -> Trajectories:
+    """What calls generate in a loop that nobody marked: a trajectory each, as long as it took."""
+    made = named.answers
+    rank, start, end = made.rank, made.start_s, made.end_s
+    none = np.full(len(rank), -1)
+    return Trajectories(
+        none, rank, _steps_at(rank, start, processes), start, end, named.lengths(), np.zeros(len(rank)), none, none
     )
 
 

@@ -20,6 +20,8 @@ from scalana.detectors.thresholds.factors import DOUBLED
 from scalana.detectors.thresholds.shares import AWAITED
 from scalana.detectors.whatif.replay import Change, Replay
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.metrics import burst_locations
+from scalana.graphs.steps.window import gap_edges
 
 LEAST_CUT, MOST_CUT = 0.01, 0.1
 """... but at least and at most such a part of all."""
@@ -42,13 +44,14 @@ class Replayer:
     @classmethod
     def of(cls, loop: Loop, replay: Replay) -> Replayer:
         """Prepare it."""
-        calls, locations = replay.timeline.calls, replay.timeline.locations
         spent, gaps = [], []
-        for process in loop.processes:
-            first, last = (int(each) for each in calls.first[process.location : process.location + 2])
-            begin = np.concatenate(([locations.start_s[process.location]], calls.exit_s[first:last]))
-            end = np.concatenate((calls.enter_s[first:last], [locations.end_s[process.location]]))
-            gaps.append(np.append(np.arange(first, last), len(calls) + process.location))
+        begin_s, end_s = gap_edges(replay.timeline)
+        location, rank = burst_locations(replay.timeline), replay.timeline.locations.rank
+        for number, process in enumerate(loop.processes):
+            threads = rank == number if loop.timed else np.arange(len(rank)) == process.location
+            mine = np.flatnonzero(threads[location])
+            gaps.append(mine)
+            begin, end = begin_s[mine], end_s[mine]
             bounds = process.bounds_s
             parts = [
                 process.spent_s(np.clip(begin, *bounds[k : k + 2]), np.clip(end, *bounds[k : k + 2]))[:, :DOINGS]
@@ -212,7 +215,7 @@ def _of_generation(dealing: Dealing, spread: bool) -> list[_Try]:
     loop, decoding, model, factor = dealing.loop, dealing.decoding, dealing.model_s, dealing.factor
     made, ranks, generate = loop.trajectories, len(loop.processes), loop.that_generate()
     own = loop.own_s[:, :, Doing.GENERATION]
-    error = _error(model * factor[:, None], own, loop)
+    error = _error(model * factor[:, None], own, loop) if not loop.timed else 0.0
     known = made.tokens[(made.step >= 0) & ~np.isnan(made.tokens)]
     if not len(known):
         return []
@@ -254,7 +257,7 @@ def _of_generation(dealing: Dealing, spread: bool) -> list[_Try]:
     tries = [_Try("balance", less(balanced), error)]
     if spread:
         tries.append(_Try("spread-groups", less(spread_out), error))
-    if lost > 0.0:
+    if lost > 0.0 and not loop.timed:  # what takes longest cannot be cut without losing it
         tries.append(_Try("cap", less(capped), error, cap=cap, lost=lost))
     if not decoding.whole_batches:
         tries.append(

@@ -8,6 +8,9 @@ Why: More than one.
 - `call_pools`: workers of a call from which they are a pool
 - `dealing`: calls of a process in a step from which trajectories are handed out one by one, and trajectories in a call
   from which they are not
+- `named_phases`: steps of a loop that nobody marked, and those in which answers are scored, or weights go back
+- `worker_bound`: rounds of calls from which one to the next is a step
+- `worker_groups`: calls that are handed over at a line, from which more workers can be predicted for
 """
 SHOWS_THE_USUAL = 3
 """Repetitions, ranks or sizes that show what is usual.

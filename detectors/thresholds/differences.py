@@ -49,6 +49,7 @@ Why: Clocks, caches and frequencies make ranks with equal work differ by some pe
   alone
 - `scaling.detector`: part of a place's own seconds below which its loss is none
 - `significance`: differences below this part of the stretch are no finding
+- `worker_bound`: part of what the best number of workers saves, by which fewer may save less
 """
 TRUSTED_REPLAY = 0.05
 """Relative error of a replay, or a model, of what was recorded, above which it predicts nothing.
@@ -58,6 +59,7 @@ Why: A prediction is no better than the replay of what is known.
 - `attribution`: above this replay error no advice is given
 - `call_pools`: part of the recorded time by which the replay of what was recorded may be off
 - `findings`: error of the model above which a finding has no saving
+- `job_causes`
 - `rl.account`: error of a model, relative to a step, up to which what it predicts is used in advice
 """
 EVEN = 0.1
@@ -90,6 +92,7 @@ Why: A choice: cores that share caches, or that others use as well for a while, 
 - `task_farms`: part by which a rank's pieces may take longer than is usual
 - `compile_bound`: part by which a rank may compile more than the middle one, where all share it
 - `device_causes`: part by which a rank may spend more than the middle one, up to which all of it is what all share
+- `worker_bound`: part by which a worker may be busy less than the busiest, where all are busy alike
 """
 ONE_FACTOR = 0.25
 """Part of an excess by which one kind of work may differ from all, where everything is slower by one factor.

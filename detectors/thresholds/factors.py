@@ -33,6 +33,7 @@ SLOWER = 1.03
 
 Why: A choice: more than SAME_SIZE.
 
+- `named_phases`: times as long as usual in a step, from which a process takes longer in that one
 - `rl.causes`: times as long in a single step, from which it counts as slow in that one
 - `slow_device`: factor from which a device is slow
 """
@@ -43,6 +44,7 @@ Why: A choice: more than SLOWER, as a model lies between.
 
 - `decode`: times as long for the same work as others, from which a process is slow
 - `findings`: times as long for one kind of work as for another, from which a process is slow in one of them only
+- `named_phases`: times as long as others over all steps, from which it is not known what is longer
 - `rl.causes`: times as long as the model says, from which a process is slow
 - `rl.detector`: times as long as the model says, from which the report lists a process as slow
 """
@@ -63,6 +65,7 @@ HELD_UP = 1.2
 Why: As much as like work may differ (ORDINARY).
 
 - `culprits`
+- `even_work`: times what others of its stage take, from which a worker is a slow one
 """
 COSTLY_LAYER = 1.3
 """Factor of what a layer usually costs, from which it is named.
@@ -84,6 +87,7 @@ Why: A choice, for two threads of one core that both compute.
 - `module_times`: times what a finding's ranks spend more at its place that a module may take longer, to be named for
   it: what its place leads to may be another cause
 - `uneven_tasks`: times what is ordinary that a piece computes at most to be one like the others
+- `worker_bound`: times as many rounds of calls as steps, up to which each is one
 """
 FAR_MORE = 2.0
 """Factor from which something is not like what it is compared with.
@@ -118,6 +122,7 @@ Why: The smallest change of a whole number.
 - `loop_predictions`: times as fast as a verifier is in the prediction
 - `pools`: pieces into which each call is cut where pieces are smaller
 - `remedies`: times as many processes that generate, or that train
+- `worker_bound`: times as many workers
 """
 NOT_THE_CORE = 3.0
 """Factor from which cores do not explain that a rank takes longer.

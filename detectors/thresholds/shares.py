@@ -51,6 +51,7 @@ Why: A choice: one percent is the least that a user would act on.
 - `pools`: part of the run's time that an order must bring
 - `scaling.detector`: part of an average rank's seconds that a loss must cost
 - `slow_workers`: part of the job's time that must come back
+- `worker_bound`: part of the run's time that more workers must save
 """
 WORTH_FOLLOWING = 0.01
 """Part of what is followed, or listed, below which a branch or an entry is left out.
@@ -75,6 +76,7 @@ Why: A choice: samples at the border of a place may fall to its neighbour.
 - `findings`: part of the loop's process time below which a cause has next to no waiting
 - `named_line`: part of the seconds of the rank that runs a function most, or of its excess in one call, up to which
   others do not run it
+- `named_phases`: part of what the process does that does most of a kind, up to which another one does none
 - `peers`: part of the time of those at a place, up to which another process does not do it
 - `steps`: part of the time of those that a finding names, up to which other ranks do next to nothing at its place
 """
@@ -105,12 +107,15 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `culprit_findings`: part of a step that another schedule must save
 - `culprits`: part of a step from which a cause is worth a finding
 - `input_bound`: part of a step that more workers must save
+- `job_causes`: part of a step that a change for all replicas must bring
 - `late_ranks`: for what happened too rarely for its noise to be known
 - `replicas`: part of a step that a replica, or its cause, must cost the others
 - `report.headline`: part of a step that a change must save to be named before the findings
 - `shared_cause`: part of a step that must be saved without a cause that all ranks share
+- `pipelines.slow_down`: part by which a job must be slower than an ideal one, to be shown
 - `device_causes`: part of a step that devices of all ranks must have nothing to do, for the launches, waits or work
   of their hosts to be a cause
+- `worker_bound`: part of a step that more workers must save
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.
@@ -155,6 +160,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `findings`: part of the time that a process is at a line, up to which others are hardly there
 - `input_bound`: part of a step that every rank waits for data, from which it is a cause that all share
 - `join_waits`: part of a burst within which it must end when the other thread is done
+- `length_costs`: part of the mean seconds by which the base of a cost of lengths may be below 0
 - `named_line`: part of the time in the calls with excess that those without must take, to show that these have none
 - `recorded_messages`: part of all messages from which on they show how a program sends
 - `roles`: part of the CPU seconds of those that are waited for, below which those that wait have no work of their own;
@@ -166,6 +172,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `task_farms`: part of what a rank of a pool works before a call that others may work before the same; part of the
   pool's time by which ranks may end apart
 - `uneven_tasks`: part of what ranks compute at a place that must be in excess
+- `worker_bound`: part of a step that a process waits for others that work for it, from which it is a cause
 """
 NOTABLE = 0.15
 """Part of what the worst rank loses, from which another rank is part of the same finding.
@@ -252,10 +259,12 @@ Why: Nothing else can be as much.
 - `culprits`: part of the way from the mean load to the largest, from which a rank is one of the heavy ones; part of
   what the worst has, from which another is as bad
 - `description`: part of a cause that helpers of ranks do, from which it is these that ranks wait for
+- `even_work`: part of the way to the slowest worker, from which another one is as slow
 - `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
 - `input_bound`
 - `interference`: part of the time without a core that a rank's helpers must have computed more than those of other
   ranks
+- `job_causes`: part of the replicas in which a stage must be the heavy one, to be so in the job
 - `join_waits`: part of a location's time that a burst must take; part of a burst that must be neither work on a CPU nor
   waiting for one, or for a helper without calls: its end, as a thread may compute before it waits for another one
 - `late_ranks`: part of what is worth a finding that the forward or the backward of a module must cost, if the other
@@ -275,11 +284,13 @@ Why: Nothing else can be as much.
 - `more_work`: part of what is lost that one reason must be behind to be named
 - `named_line`: part of the excess in a function that decides where all of it goes; part of the time in a function that
   lies in the same parts of it here as elsewhere, if it always does the same
+- `named_phases`: part of what lies between two calls that must be of a known kind, for all of it to be
 - `named_place`: part of the blame that one line must have to be named by itself
 - `peers`: part of what a candidate costs that other roles wait, to be compared within its own
 - `pipeline.detector`: part of what a step takes longer that its causes must explain
 - `pools`: part of what ranks compute that must lie within calls of the pool
 - `reconcile`: part of what a finding speaks of that must be explained already for it to be left out
+- `remedies`: part of the steps at whose end something is generated, where generation runs on
 - `replicas`: part of the waiting of a pipeline, from which one other is what it waits for
 - `roles`: part of what a candidate's ranks compute at its place, from which another rank has the same work
 - `rounds`: part of the longest stay at a place, from which another rank does the same there
@@ -318,6 +329,7 @@ MOST_STEPS = 2 / 3
 Why: A choice: steps of unequal work make one process the slowest in fewer of them.
 
 - `findings`: part of the steps in which one process is behind a cause, to be named for it
+- `named_phases`: part of the steps in which one process takes longer, from which it always does
 - `rl.causes`: part of the steps in which a slow process takes longer than others
 """
 LARGELY = 0.7

@@ -79,6 +79,11 @@ class Round:
         """When the last was done."""
         return float(self.tasks.end_s.max())
 
+    @property
+    def has_several(self) -> bool:
+        """Whether some process does more than one task."""
+        return len(np.unique(self.tasks.worker)) < len(self.tasks)
+
     def again_s(self, knows_ahead: bool) -> float:
         """When the last task is done, of those that were recorded."""
         return self.done_s(self.tasks.task_s, None if knows_ahead else self.tasks.given_s)
@@ -154,7 +159,7 @@ def find_call_pools(timeline: Timeline) -> list[CallPool]:
     if len(tasks) > TASKS_REPLAYED:
         return pools
     for rows in _by_pool(tasks):
-        rounds = _rounds(tasks.some(rows), timeline)
+        rounds = [one for one in rounds_of(tasks.some(rows), timeline) if one.has_several]
         workers = frozenset(worker for each in rounds for worker in each.free_s)
         if len(workers) < SEVERAL:
             continue
@@ -251,8 +256,8 @@ def _by_pool(tasks: Tasks) -> list[IntArray]:
     return [np.array(rows) for rows in pools.values()]
 
 
-def _rounds(tasks: Tasks, timeline: Timeline) -> list[Round]:
-    """The rounds of a pool in which some process does more than one task."""
+def rounds_of(tasks: Tasks, timeline: Timeline) -> list[Round]:
+    """The rounds of some tasks."""
     reached = np.maximum.accumulate(tasks.end_s)
     starts = np.append(0, np.flatnonzero(tasks.given_s[1:] >= reached[:-1]) + 1)
     workers = np.unique(tasks.worker)
@@ -262,8 +267,6 @@ def _rounds(tasks: Tasks, timeline: Timeline) -> list[Round]:
     rounds = []
     for begin, end in zip(starts, np.append(starts[1:], len(tasks)), strict=True):
         some = tasks.some(np.arange(begin, end))
-        if len(np.unique(some.worker)) == len(some):
-            continue
         start_s, end_s = float(some.given_s.min()), float(some.end_s.max())
         free_s = {who: max(start_s, at) for who, at in first_free.items() if at < end_s}
         rounds.append(Round(some, free_s, _lag_s(some, free_s)))

@@ -12,7 +12,7 @@ from scalana.runtime import session
 from scalana.runtime.patching import in_place_of, surrounded
 from scalana.runtime.ray import ids, libraries
 from scalana.runtime.ray.callers import INTERNAL, PATCHES, creation_of, silence_process
-from scalana.runtime.remote import calls, event_loops
+from scalana.runtime.remote import calls, event_loops, sizes
 from scalana.runtime.spans import span
 
 TYPE_CHECKING = False
@@ -115,13 +115,25 @@ def _executed(function: Function, class_name: str, part: str) -> Function:
 
     def enter(arguments: tuple[Any, ...]) -> bytes:
         task = _begin(class_name, part, is_async)
-        if serves and task:
-            _requests[task] = span.begin(SERVES, "request")
+        if task:
+            _mark(task, name, serves, arguments[bool(class_name) :])
         return task
 
     is_async = inspect.iscoroutinefunction(method)
-    serves = bool(class_name) and getattr(method, "__name__", "") == SERVES
+    name = str(getattr(method, "__name__", ""))
+    serves = bool(class_name) and name == SERVES
     return surrounded(function, enter, _await_end if is_async else _ended)
+
+
+def _mark(task: bytes, name: str, serves: bool, arguments: tuple[Any, ...]) -> None:
+    """Mark a task that is a request to an engine, or that is about several things."""
+    try:
+        if count := sizes.several(arguments):
+            _requests[task] = span.begin(name, "request", items=count)
+        elif serves:
+            _requests[task] = span.begin(name, "request")
+    except Exception as failure:
+        PATCHES.failed("what a task is about", failure)
 
 
 def _ended(task: bytes, arguments: tuple[Any, ...], result: Any, failure: Any) -> None:

@@ -13,7 +13,7 @@ from _thread import _local
 from scalana.runtime import session
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls
+from scalana.runtime.remote import calls, sizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,10 +132,19 @@ def _run(original: Function) -> Function:
             return original(python_udf)
         calls.took(call)
         result: Any = None
+        mark: Any = None
+
+        def look() -> None:
+            nonlocal mark
+            mark = sizes.begin(str(getattr(python_udf.func, "__name__", "")), python_udf.args)
+
+        _patches.tried("what a call is about was not recorded", look)
         try:
             result = original(python_udf)
             return result
         finally:
+            if mark is not None:
+                mark.end()
             if hasattr(result, "add_done_callback"):  # of a function that does the rest later
 
                 def done(_: Any) -> None:

@@ -20,6 +20,8 @@ _TORCHRUN_FLAGS = frozenset(
 """Options of torchrun that take no value."""
 _TORCH_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*[tw]?$")
+_FOR_ALL_HOSTS = frozenset("srun mpirun mpiexec orterun prterun aprun jsrun ibrun pdsh".split())
+"""Programs that start what stands behind them on every host."""
 _PLAIN = re.compile(r"[^\w.-]+")
 _LONGEST_LABEL = 60
 
@@ -61,10 +63,16 @@ class Part:
 def part_of(command: Sequence[str], environ: Mapping[str, str]) -> Part:
     """What ``command`` is of a job, by the first launcher that says so."""
     for row in _ROWS:
-        part = row(command, environ)
+        part = row(_before_others(command), environ)
         if part is not None:
             return part
     return Part()
+
+
+def _before_others(command: Sequence[str]) -> Sequence[str]:
+    """The words that say what is started here: a launcher for all hosts starts what follows it on each of them."""
+    at = next((n for n, word in enumerate(command) if os.path.basename(word) in _FOR_ALL_HOSTS), len(command))
+    return command[: at + 1]
 
 
 def is_here(address: str) -> bool:

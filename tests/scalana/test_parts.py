@@ -31,6 +31,9 @@ def part(command: str, **environ: str) -> parts.Part:
         "python train.py",
         "python -m torch.distributed.run train.py",
         "mpirun -n 4 ./app",
+        "srun --ntasks-per-node=1 torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint head:29500 train.py",
+        "timeout 60 mpirun -n 2 python -m torch.distributed.run --nnodes 2 --master-addr head train.py",
+        "srun -N2 accelerate launch --num_machines 2 --main_process_ip head train.py",
         "accelerate launch train.py",
     ],
 )

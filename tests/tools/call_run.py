@@ -55,11 +55,17 @@ class Process:
         self.record.close()
 
 
-def write_pool(folder: Path, rounds: Sequence[Sequence[float]], pace: Sequence[float], to: Sequence[int] = ()) -> float:
+def write_pool(
+    folder: Path,
+    rounds: Sequence[Sequence[float]],
+    pace: Sequence[float],
+    to: Sequence[int] = (),
+    own_s: float = 0.0,
+) -> float:
     """A pool whose main process hands over tasks of some seconds, and waits for them, in rounds; returns when it ends.
 
     ``pace``: how many times as long each worker takes. ``to``: the worker that each task of a round is for, if it is
-    not whichever is free.
+    not whichever is free. ``own_s``: what the main process does by itself after each round.
     """
     run = RunWriter(folder, {"command": ["modelled"], "exit_code": 0})
     main, workers = Process(run, "main process", 0), [Process(run, "worker", 1 + number) for number in range(len(pace))]
@@ -78,6 +84,7 @@ def write_pool(folder: Path, rounds: Sequence[Sequence[float]], pace: Sequence[f
             if end_s > now:
                 main.call("result", one, now, end_s)
                 now = end_s
+        now += own_s
     for process in (main, *workers):
         process.end(now)
     return now

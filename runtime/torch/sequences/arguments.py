@@ -41,6 +41,11 @@ class Reader:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._tensor = torch.Tensor
+        self._source = ""
+        self._place: int | str | None = None
+        """Number or name of the argument that said lengths before, and what kind of argument that is ..."""
+        self._names: Sequence[str] | None = None
+        """... where parameters have these names."""
         self._read: tuple[tuple[str, Callable[[str, Any], list[int] | None]], ...] = (
             ("cu_seqlens", self._cumulative),
             ("lengths", self._plain),
@@ -61,9 +66,13 @@ class Reader:
         with self._torch._C.DisableTorchFunction():
             if self._torch._C._len_torch_dispatch_stack():
                 return None
+            if names == self._names and (found := self._again(args, by_name)) is not None:
+                return self._source, found
             given = dict(self._named(args, by_name, names))
             for source, read in self._read[:2]:
                 if found := self._of(source, read, given):
+                    self._names = names
+                    self._remember(source, given, args, by_name)
                     return source, found
             values = list(given.values())
             if found := next(filter(None, map(self._sequences, values)), None):
@@ -79,6 +88,30 @@ class Reader:
             return ("shape", found) if found else None
 
     # ---- arguments ----
+
+    def _remember(self, source: str, given: Mapping[str, Any], args: Sequence[Any], by_name: Mapping[str, Any]) -> None:
+        """Where bounds or lengths are that are an argument of their own: they will be there again."""
+        self._source, self._place = source, None
+        value = next(value for name in NAMES[source] if (value := given.get(name)) is not None)
+        for number, one in enumerate(args):
+            if one is value:
+                self._place = number
+        for name, one in by_name.items():
+            if one is value:
+                self._place = name
+
+    def _again(self, args: Sequence[Any], by_name: Mapping[str, Any]) -> list[int] | None:
+        """The lengths in the argument that said them before."""
+        place = self._place
+        if place is None:
+            return None
+        if isinstance(place, int):
+            value = args[place] if place < len(args) else None
+        else:
+            value = by_name.get(place)
+        if value is None:
+            return None
+        return self._cumulative("", value) if self._source == SOURCES[0] else self._plain("", value)
 
     def _named(
         self, args: Sequence[Any], by_name: Mapping[str, Any], names: Sequence[str]

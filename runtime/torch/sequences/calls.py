@@ -149,21 +149,16 @@ class Batches:
             self._name = core.intern(KIND)
             words = ("kind", "source", "whole", "sequences", "tokens", "squares", "shortest")
             self._keys = tuple(core.intern(word) for word in (*words, *map(str, range(LONGEST))))
-        keys = self._keys
-        longest, shortest = lengths[0], lengths[-1]
-        if len(lengths) > 1:
-            ordered = sorted(lengths, reverse=True)
-            longest, shortest = ordered[0], ordered[-1]
-        tokens, squares = sum(lengths), sum([one * one for one in lengths])
-        attributes: tuple[Any, ...] = (
-            keys[0], KIND, keys[1], source, keys[2], int(whole), keys[3], len(lengths), keys[4], tokens,
-            keys[5], squares, keys[6], shortest,
-        )  # fmt: skip
-        if longest != shortest:
-            for place, length in enumerate(ordered[:LONGEST]):
-                attributes += keys[7 + place], length
+        keys, ordered = self._keys, sorted(lengths, reverse=True)
+        attributes: list[Any] = [
+            keys[0], KIND, keys[1], source, keys[2], int(whole), keys[3], len(ordered), keys[4], sum(ordered),
+            keys[5], sum([one * one for one in ordered]), keys[6], ordered[-1],
+        ]  # fmt: skip
+        if ordered[0] != ordered[-1]:
+            for place, length in enumerate(ordered[:LONGEST], len(keys) - LONGEST):
+                attributes += keys[place], length
         now = core.now()
-        core.span(self._type, 0, self._name, now, now, -1, 0, attributes)
+        core.span(self._type, 0, self._name, now, now, -1, 0, tuple(attributes))
 
     def _failed(self, failure: BaseException) -> None:
         self._broken = True

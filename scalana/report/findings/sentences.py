@@ -20,6 +20,8 @@ _MOST_SERVERS = 4
 
 LITTLE, MUCH = 0.5, 1.1
 """Times as much as each other rank waits, from which a saving is so little, or so much, that it says why."""
+_NO_CHANGE = 0.02
+"""Part of the largest change of its like below which a change is none."""
 _COMPUTES = 0.5
 """Part of a cause that is spent on a CPU, or without one that it wants, from which mending it leaves a core to others.
 """
@@ -50,6 +52,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         frozen(finding),
         asking(finding),
         cost(finding, run),
+        redistributed(finding),
         balanced(finding),
         sampled(finding),
         blocked(finding, run),
@@ -97,6 +100,26 @@ def _why_little(finding: Finding, run: RunInfo) -> str:
     return ""
 
 
+def redistributed(finding: Finding) -> str:
+    """What other distributions of sequences bring, one next to the other."""
+    known = finding.evidence.lengths
+    if known is None:
+        return ""
+    by_name = {one.change: one.saving_s for one in known.redistributions}
+
+    def change(name: str) -> str:
+        saving_s = by_name[name]
+        if abs(saving_s) < _NO_CHANGE * max(map(abs, by_name.values())):
+            return "no shorter"
+        return f"{names.seconds(abs(saving_s))} {'shorter' if saving_s > 0.0 else 'longer'}"
+
+    return (
+        f"Packed by cost with no more tokens on any rank than now, the run would be {change('by-cost-same-memory')}; "
+        f"packed by tokens, {change('by-tokens')}; with sequences split evenly over the ranks (context parallelism), "
+        f"at most {change('split-evenly')}, as its communication is not included."
+    )
+
+
 def balanced(finding: Finding) -> str:
     """What comes back where the work is not left out but spread over the ranks."""
     saving_s = finding.evidence.balanced_saving_s
@@ -138,8 +161,8 @@ def loading(finding: Finding) -> str:
 
 
 def more_workers(finding: Finding) -> str:
-    """What a step would take with more workers of the loaders, where that is predicted."""
-    bound = finding.evidence.input_bound
+    """What a step would take with more workers of loaders or pools, where that is predicted."""
+    bound = finding.evidence.input_bound or finding.evidence.worker_bound
     if bound is None or not bound.predicted_workers:
         return ""
     (first, first_s), *more = zip(bound.predicted_workers, bound.predicted_step_s, strict=True)

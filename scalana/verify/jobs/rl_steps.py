@@ -35,6 +35,23 @@ def generate(begin_s: float, rows: list[list[Any]]) -> None:
             marks.pop(number).end(tokens=tokens)
 
 
+def play_step(mine: dict[str, Any], plan: dict[str, Any], values: torch.Tensor) -> None:
+    """Run one step of a rank, phase by phase."""
+    at_s = time.monotonic()
+    for name in plan["order"]:
+        with scalana.rl.phase(name):
+            if name == GENERATION:
+                generate(at_s, mine["trajectories"])
+            at_s += mine["phases"].get(name, 0.0)
+            sleep_until(at_s)
+            if name == WEIGHTS:
+                dist.broadcast(values, 0)
+            if name in plan["meets"]:
+                dist.all_reduce(values)
+                at_s = time.monotonic()
+    sleep_until(at_s + plan["rest_s"])
+
+
 def play(job: Job) -> None:
     """Run the steps of a rank."""
     job.meet()
@@ -43,19 +60,7 @@ def play(job: Job) -> None:
     with scalana.profile(job.told["record"]):
         dist.barrier()
         for step in plan["steps"]:
-            mine, at_s = step[job.rank], time.monotonic()
-            for name in plan["order"]:
-                with scalana.rl.phase(name):
-                    if name == GENERATION:
-                        generate(at_s, mine["trajectories"])
-                    at_s += mine["phases"].get(name, 0.0)
-                    sleep_until(at_s)
-                    if name == WEIGHTS:
-                        dist.broadcast(values, 0)
-                    if name in plan["meets"]:
-                        dist.all_reduce(values)
-                        at_s = time.monotonic()
-            sleep_until(at_s + plan["rest_s"])
+            play_step(step[job.rank], plan, values)
         dist.barrier()
     dist.destroy_process_group()
 

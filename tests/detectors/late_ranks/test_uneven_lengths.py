@@ -6,6 +6,7 @@ The programs are packed anew here, and simulated: that is what predictions are c
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.steps import Steps
 from scalana.report.findings.claims import claim
-from scalana.report.findings.sentences import cost
+from scalana.report.findings.sentences import cost, redistributed
 from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
 from scalana.runtime.torch.sequences.calls import LONGEST
 from tests.detectors.jobs import structure
@@ -41,13 +42,14 @@ def drawn(longest, seed=3):
     return [[one(most) for most in longest] for _ in range(STEPS)]
 
 
-def packed(steps):
-    """The same sequences: the longest first, each to the rank that has least to compute."""
+def packed(steps, size=None):
+    """The same sequences: the longest first, each to the rank that has least to compute, or of another ``size``."""
+    size = size or work_ms
     result = []
     for step in steps:
         ranks = [[] for _ in step]
         for length in sorted(itertools.chain(*step), reverse=True):
-            min(ranks, key=work_ms).append(length)
+            min(ranks, key=size).append(length)
         result.append(ranks)
     return result
 
@@ -143,12 +145,47 @@ def test_another_rank_in_each_step_is_late_for_its_lengths() -> None:
     assert "a different one in each step" in claim(first, RANKS)
 
 
+def test_other_distributions_stand_next_to_each_other() -> None:
+    """Packing by tokens is simulated; memory allows no more tokens than now; a bound is what ranks do on average."""
+    steps = drawn([9, 9, 11, 9])
+    first, *_ = findings(steps)
+    found = {one.change: one for one in first.evidence.lengths.redistributions}
+    whole_s = ended_s(program_of(steps))
+    by_tokens_s = whole_s - ended_s(program_of(packed(steps, size=sum)))
+    assert found["by-tokens"].saving_s == pytest.approx(by_tokens_s, abs=0.05 * found["by-cost"].saving_s)
+    assert found["by-cost-same-memory"].tokens < 1.01 < found["by-cost"].tokens
+    assert found["by-cost-same-memory"].saving_s <= found["by-cost"].saving_s <= found["split-evenly"].saving_s
+    even_ms = sum(3.0 * np.mean([work_ms(lengths) for lengths in step]) for step in steps)
+    assert found["split-evenly"].saving_s == pytest.approx(whole_s - even_ms / 1e3, rel=0.1)
+    said = redistributed(first)
+    assert "packed by tokens" in said and "context parallelism" in said
+
+
+def test_packing_by_tokens_loses_where_packing_by_cost_was_done() -> None:
+    steps = packed(drawn([12, 12, 12, 12]))
+    ours = [one for one in findings(steps) if one.kind == "uneven-lengths"]
+    lost_s = ended_s(program_of(packed(steps, size=sum))) - ended_s(program_of(steps))
+    assert lost_s > 0.0
+    for one in ours:
+        found = {each.change: each.saving_s for each in one.evidence.lengths.redistributions}
+        assert found["by-tokens"] == pytest.approx(-lost_s, rel=0.15) and one.saving_s == pytest.approx(0.0, abs=0.01)
+        assert re.search("packed by tokens, .* longer", redistributed(one))
+    assert ours
+
+
 def test_a_rank_that_is_slow_for_another_reason_is_no_matter_of_lengths() -> None:
     """One by a constant, where lengths differ from step to step and cost nothing; and one where they cost a little."""
     steps = drawn([9, 9, 10, 9])
     for attention in (lambda lengths: 20.0, work_ms):
         found = findings(steps, extra_ms=lambda rank, step: 40.0 * (rank == 2), attention=attention)
         assert (found[0].kind, found[0].ranks) == ("late-ranks", [2])
+
+
+def test_a_rank_with_slightly_longer_sequences_is_not_twice_as_slow_for_them() -> None:
+    """No step differs from another one, so that the fit alone could not exclude it."""
+    steps = [[[256] * 16, [256] * 16, [260] * 16, [256] * 16] for _ in range(STEPS)]
+    found = findings(steps, extra_ms=lambda rank, step: 40.0 * (rank == 2))
+    assert (found[0].kind, found[0].ranks) == ("late-ranks", [2])
 
 
 def test_equal_work_has_no_finding_whatever_the_lengths() -> None:

@@ -13,8 +13,9 @@ from scalana.detectors.rl import findings
 from scalana.detectors.rl.account import Bar, Prediction, RLAccount, StepPicture, TrajectoryBar
 from scalana.detectors.rl.charges import charge
 from scalana.detectors.rl.decode import Decoding, dealt, fit_decoding, fit_speeds, longest_first
-from scalana.detectors.rl.loop import COLUMNS, IN_WAIT, Loop, Process, Trajectories, _made_of_training
+from scalana.detectors.rl.loop import COLUMNS, IN_WAIT, Loop, Process, Trajectories
 from scalana.detectors.rl.phases import TABLE, Doing, doing_of
+from scalana.detectors.rl.recorded.pieces import _made_of_training
 from scalana.detectors.rl.remedies import expected
 from scalana.detectors.rl.requests import made_by, serving, that_serve
 from scalana.detectors.rl.steps_in_part import part_of_loop
@@ -173,6 +174,7 @@ def test_a_wait_is_charged_through_the_one_that_waits() -> None:
     generation, training = int(Doing.GENERATION), int(Doing.TRAINING)
     loop = SimpleNamespace(
         steps=1,
+        timed=False,
         that_do=lambda doing: np.arange(3),
         processes=[
             process(0, (2.0, generation), (3.0, training), (10.0, IN_WAIT)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..readers import cells_where, in_column, number
+from ..readers import cells_where, farthest, in_column, number
 from ..rows import Command, Elsewhere, Need, Reader, Row
 from .topic import Topic
 
@@ -15,6 +15,7 @@ REMEDIES = Command(("python tests/benchmarks/verl_remedies.py",), needs=(VERL,))
 
 SPEED = Command(("python tests/benchmarks/rl_replay.py speed",))
 REPLAY = Command(("python tests/benchmarks/rl_replay.py loop",), quiet=True)
+WORKERS = Command(("python tests/benchmarks/worker_remedies.py",))
 
 FINDINGS = "| planted | told | rank-seconds"
 SHARES = "| planted | share | rank-seconds"
@@ -142,6 +143,24 @@ TOPIC = Topic(
             DOCUMENT,
             REPLAY,
             number(r"loop, drawn \| ([\d.]+) %"),
+        ),
+        Row(
+            "rl-workers",
+            "pools of loops without a mark, with 4 and 8 workers instead of 2: a step, largest error of 6",
+            "<= 10.0",
+            "%",
+            DOCUMENT,
+            WORKERS,
+            farthest(r"^\| (?:pool|executor|samples) .* ([\d.]+) \|$"),
+        ),
+        Row(
+            "rl-actors",
+            "actors that fill a queue without a mark, 4 instead of 2: a step, error",
+            "<= 25.0",
+            "%",
+            DOCUMENT,
+            WORKERS,
+            farthest(r"^\| queue .* ([\d.]+) \|$"),
         ),
         Row("rl-phase", "a mark of a phase", "<= 2.4", "us", DOCUMENT, HOOKS, number(r"^a phase: ([\d.]+) us")),
         Row(
