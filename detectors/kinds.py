@@ -34,6 +34,7 @@ KINDS = (
                 "{Ranks} {spends|spend} {seconds:data_s} of an average step of {seconds:step_s} waiting for data",
                 ("data_s", "step_s"),
             ),
+            Claim("{Ranks} {spends|spend} {seconds:limit_s} of {seconds:run_s} waiting for data", ("limit_s", "run_s")),
             Claim("{Ranks} {waits|wait} for data in every step"),
         ),
         arrival="waits for data",
