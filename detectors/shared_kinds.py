@@ -111,7 +111,7 @@ SHARED = (
         "to do until hosts launch again; `saving_s` is without this wait",
         "Hosts wait for their devices in every step.",
         "{Ranks} {waits|wait} {seconds:limit_s} of STEP here for {its device, which has|their devices, which have} "
-        "nothing to do from then to the next launch: {seconds:device_idle_s} of a step in all",
+        "nothing to do from then to the next launch: {seconds:device_idle_s} in all",
         "if no rank waited here,",
     ),
     _on_devices(
@@ -129,7 +129,7 @@ SHARED = (
         "devices of all ranks have nothing to do while their hosts work at a place",
         "Devices wait for work of their hosts.",
         "{Ranks} {spends|spend} {seconds:limit_s} of STEP here on {its host|their hosts}. "
-        "{Its device has|Their devices have} nothing to do for {seconds:device_idle_s} of a step",
+        "{Its device has|Their devices have} nothing to do for {seconds:device_idle_s}",
         "without it",
     ),
     _on_devices(

@@ -107,10 +107,12 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `culprit_findings`: part of a step that another schedule must save
 - `culprits`: part of a step from which a cause is worth a finding
 - `input_bound`: part of a step that more workers must save
+- `job_causes`: part of a step that a change for all replicas must bring
 - `late_ranks`: for what happened too rarely for its noise to be known
 - `replicas`: part of a step that a replica, or its cause, must cost the others
 - `report.headline`: part of a step that a change must save to be named before the findings
 - `shared_cause`: part of a step that must be saved without a cause that all ranks share
+- `pipelines.slow_down`: part by which a job must be slower than an ideal one, to be shown
 - `device_causes`: part of a step that devices of all ranks must have nothing to do, for the launches, waits or work
   of their hosts to be a cause
 - `worker_bound`: part of a step that more workers must save
@@ -158,6 +160,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `findings`: part of the time that a process is at a line, up to which others are hardly there
 - `input_bound`: part of a step that every rank waits for data, from which it is a cause that all share
 - `join_waits`: part of a burst within which it must end when the other thread is done
+- `length_costs`: part of the mean seconds by which the base of a cost of lengths may be below 0
 - `named_line`: part of the time in the calls with excess that those without must take, to show that these have none
 - `recorded_messages`: part of all messages from which on they show how a program sends
 - `roles`: part of the CPU seconds of those that are waited for, below which those that wait have no work of their own;
@@ -256,10 +259,12 @@ Why: Nothing else can be as much.
 - `culprits`: part of the way from the mean load to the largest, from which a rank is one of the heavy ones; part of
   what the worst has, from which another is as bad
 - `description`: part of a cause that helpers of ranks do, from which it is these that ranks wait for
+- `even_work`: part of the way to the slowest worker, from which another one is as slow
 - `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
 - `input_bound`
 - `interference`: part of the time without a core that a rank's helpers must have computed more than those of other
   ranks
+- `job_causes`: part of the replicas in which a stage must be the heavy one, to be so in the job
 - `join_waits`: part of a location's time that a burst must take; part of a burst that must be neither work on a CPU nor
   waiting for one, or for a helper without calls: its end, as a thread may compute before it waits for another one
 - `late_ranks`: part of what is worth a finding that the forward or the backward of a module must cost, if the other

@@ -7,7 +7,9 @@ from . import (
     accuracy,
     arena,
     devices,
+    hosts,
     installing,
+    lengths,
     live,
     models,
     overhead,
@@ -19,6 +21,7 @@ from . import (
     scaling,
     size,
     steps,
+    tables,
 )
 from .topic import Topic
 
@@ -28,15 +31,18 @@ TOPICS: tuple[Topic, ...] = (
     scaling.TOPIC,
     pipelines.TOPIC,
     plans.TOPIC,
+    tables.TOPIC,
     rl.TOPIC,
     devices.TOPIC,
     models.TOPIC,
     remote.TOPIC,
     steps.TOPIC,
+    lengths.TOPIC,
     overhead.TOPIC,
     overhead.MPI,
     size.TOPIC,
     live.TOPIC,
+    hosts.TOPIC,
     installing.TOPIC,
     peers.TOPIC,
 )
