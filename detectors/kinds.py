@@ -314,6 +314,26 @@ KINDS = (
         unit=OF_IDLING,
     ),
     Kind(
+        "pipeline-lengths",
+        "microbatches differ in length, alike in forward and backward and on all stages (sequence lengths), and ranks "
+        "wait for the longest ones",
+        "Microbatches of a pipeline differ in length.",
+        (
+            Claim(
+                "Microbatches differ in length: the longest of a step takes {seconds:long_s} on a rank, a usual one "
+                "{seconds:usual_s}, and all ranks wait for it",
+                ("long_s", "usual_s"),
+            ),
+            Claim("Microbatches differ in length, and all ranks wait for the longest ones"),
+        ),
+        spends=False,
+        advice="Give all microbatches and replicas the same cost instead of the same number of samples: pack or sort "
+        "sequences by their cost, which grows with the square of the length in attention.",
+        unit=OF_IDLING,
+        mended="with equal lengths",
+        is_shared=True,
+    ),
+    Kind(
         "pipeline-link",
         "messages between pipeline stages are slow",
         "Messages between pipeline stages are slow.",
@@ -349,9 +369,15 @@ KINDS = (
     ),
     Kind(
         "pipeline-replica",
-        "one replica of a pipeline takes longer per step than the others, which wait for it in the gradient reduction",
+        "one replica of a pipeline, or a worker in one, takes longer than the others, which wait in the gradient "
+        "reduction",
         "A pipeline replica takes longer than the others.",
         (
+            Claim(
+                "{Ranks} {takes|take} {seconds:worker_s} per microbatch, the same stage of other replicas "
+                "{seconds:peers_s}: all ranks wait",
+                ("worker_s", "peers_s"),
+            ),
             Claim(
                 "{Ranks} {belongs|belong} to a pipeline replica that takes {seconds:here_s} per step, others "
                 "{seconds:others_s}: these wait for its gradients",

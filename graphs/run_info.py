@@ -44,7 +44,7 @@ class RunInfo:
     going_on: bool = False
     """Whether the job still runs: all of this is about what it has recorded so far."""
     rate_hz: float = 0.0
-    """Samples a second and thread."""
+    """Samples a second and thread; 0 where nothing was sampled."""
     start_unix_s: float | None = None
     ranks: int = 0
     """Processes of the job, in all its worlds, those without a record included."""
@@ -104,7 +104,7 @@ def describe_run(
         seconds=float((not chosen.several and info.get("seconds")) or span),
         exit_code=info.get("exit_code"),
         going_on=bool(running),
-        rate_hz=rate_hz(folder, data),
+        rate_hz=0.0 if _without_rate(data) else rate_hz(folder, data),
         start_unix_s=info.get("start_unix_s"),
         ranks=ranks,
         missing_ranks=chosen.missing,
@@ -230,6 +230,11 @@ def _lacking(timeline: Timeline) -> int:
     withdrawn = ~waited & (instances.operation == BY_NAME["recv"].code)
     ends = instances.operation == BY_NAME["finalize"].code
     return int(np.count_nonzero(~instances.complete & ~withdrawn & ~ends))
+
+
+def _without_rate(data: Gathered) -> bool:
+    """Whether nothing was sampled: records say when each thing began and ended."""
+    return any(record.meta.get("rate_hz") == "0" for record in data.records)
 
 
 def rate_hz(folder: RunFolder, data: Gathered) -> float:

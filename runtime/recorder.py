@@ -44,6 +44,8 @@ def start_from_environment() -> bool:
         run_folder = os.environ.get(layout.RUN_VARIABLE)
         if not run_folder:
             return False
+        if os.environ.get(layout.NATIVE_VARIABLE) == str(os.getpid()):
+            return False
         if bookkeeping.is_bookkeeping(sys.orig_argv):
             bookkeeping.leave_alone(sys.orig_argv, layout.RUN_VARIABLE)
             return False

@@ -100,7 +100,7 @@ class Report:
 
     def to_timeline(self) -> str | None:
         """A step of the run's pipeline as SVG; None where the run shows no pipeline."""
-        from scalana.report.topics.pipeline import timeline
+        from scalana.report.topics.pipelines.pipeline import timeline
 
         return timeline(self.analysis)
 

@@ -31,6 +31,12 @@ class PipelineTime(Flat):
     """Times as long as usual."""
     long_s: float | None = None
     usual_s: float | None = None
+    worker_s: float | None = None
+    """Of a slow worker for a microbatch."""
+    peers_s: float | None = None
+    """Of those of its stage in other replicas."""
+    correlation: float | None = None
+    """Of what forwards and backwards of the same microbatch take."""
     here_s: float | None = None
     """Of a replica."""
     latency_s: float | None = None

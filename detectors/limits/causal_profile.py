@@ -283,4 +283,6 @@ def _key(place: CodeLocation, facts: Facts) -> tuple[object, ...]:
     if not 0 <= place.vertex < len(facts.psg):
         return (place.kind, place.vertex)
     vertex = facts.psg[place.vertex]
-    return (place.kind, vertex.place.file, *place.lines(vertex.place), vertex.operation)
+    first, last = place.lines(vertex.place)
+    name = "" if first else vertex.place.name  # all that there is of an imported trace without lines
+    return (place.kind, vertex.place.file, first, last, name, vertex.operation)

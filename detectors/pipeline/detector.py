@@ -13,6 +13,7 @@ from scalana.detectors.pipeline.diagnosis.culprit_findings import FindingMaker
 from scalana.detectors.pipeline.diagnosis.culprit_places import Places
 from scalana.detectors.pipeline.diagnosis.culprits import Culprit, find_culprits
 from scalana.detectors.pipeline.diagnosis.diagnose import Diagnosis, diagnose, what_is_no_layer
+from scalana.detectors.pipeline.diagnosis.job_causes import Job, explained, of_job
 from scalana.detectors.pipeline.diagnosis.replicas import find_awaited
 from scalana.detectors.pipeline.measured.on_devices import extents as device_extents
 from scalana.detectors.pipeline.measured.on_devices import hosts_only, with_devices
@@ -44,6 +45,8 @@ class Pipeline:
     culprits: tuple[Culprit, ...]
     proposal: Proposal | None = None
     """A plan that is faster; None where nothing is predicted."""
+    job: Job | None = None
+    """What all replicas show together; of the first pipeline alone, None where that is not known."""
     awaits: tuple[int, ...] = ()
     """The ranks of a replica for which it waits in reducing gradients."""
 
@@ -52,7 +55,8 @@ class Pipelines:
     """See :mod:`scalana.detectors.pipeline`."""
 
     kinds = tuple(
-        BY_NAME[f"pipeline-{name}"] for name in ("imbalance", "straggler", "link", "host", "replica", "schedule")
+        BY_NAME[f"pipeline-{name}"]
+        for name in ("imbalance", "straggler", "lengths", "link", "host", "replica", "schedule")
     )
     needs: frozenset[Need] = frozenset()
 
@@ -76,18 +80,27 @@ class Pipelines:
             culprits = [one for one in find_culprits(diagnosis) if not recorded.doubtful or one.cause in OF_A_RANK]
             places = Places(facts.blamed)
             maker = FindingMaker(recorded, diagnosis, places, facts.wait_s)
-            outcome.verdicts += [maker.of_culprit(culprit) for culprit in culprits]
-            outcome.verdicts += [] if recorded.doubtful else maker.schedule()
             plain = bool(found) or recorded.schedule == FORWARDS or recorded.doubtful  # replicas do the same
+            plain = plain or engine_of(recorded).is_unknown
             planned, proposal = (diagnosis, None) if plain else with_plan(diagnosis)
             found.append(Pipeline(recorded, planned, tuple(culprits), proposal))
             makers.append(maker)
+        job, slow = _whole_job(facts, found), frozenset[int]()
+        left = [list(one.culprits) for one in found]
+        if job is not None:
+            whole = explained(job, makers, left)
+            left, slow = whole.culprits, whole.slow_replicas
+            outcome.verdicts += whole.verdicts
+            found[0] = replace(found[0], job=job)
+        for one, maker, own in zip(found, makers, left, strict=True):
+            outcome.verdicts += [maker.of_culprit(culprit) for culprit in own]
+            outcome.verdicts += [] if one.recorded.doubtful else maker.schedule()
         pipelines = [(one.recorded, one.diagnosis.attribution) for one in found]
         for awaited in find_awaited(pipelines, facts.timeline, facts.waits) if len(found) > 1 else ():
             there = found[awaited.pipeline]
             for p in awaited.waiting:
                 found[p] = replace(found[p], awaits=there.recorded.ranks)
-            if not explains(there.culprits, awaited.saving_s):
+            if awaited.pipeline not in slow and not explains(there.culprits, awaited.saving_s):
                 outcome.verdicts.append(makers[awaited.pipeline].replica(awaited, makers[awaited.waiting[0]]))
         if found:
             outcome.sections[SECTION] = found
@@ -95,6 +108,18 @@ class Pipelines:
             known = {rank for one in found for rank in one.recorded.ranks}
             outcome.explained += fill_and_drain(facts.timeline, facts.ppg.spans, known)
         return outcome
+
+
+def _whole_job(facts: Facts, found: list[Pipeline]) -> Job | None:
+    """What all pipelines of a run show together, where they are recorded and replayed well."""
+    ranks = [one.recorded.ranks for one in found]
+    recorded = [one for one in facts.pipelines if one.ranks in ranks]
+    unsure = any(one.recorded.doubtful or one.recorded.on_device or one.recorded.inferred for one in found)
+    if unsure or len(recorded) != len(found) or [one.ranks for one in recorded] != ranks:
+        return None
+    if not all(one.diagnosis.attribution.trusted for one in found):
+        return None
+    return of_job(recorded, facts.ppg.spans, facts.replay, facts.waits.transfer_s(facts.timeline))
 
 
 def explains(culprits: tuple[Culprit, ...], longer_s: float) -> bool:

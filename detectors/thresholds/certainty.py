@@ -51,6 +51,7 @@ BY_CHANCE = 3.0
 
 Why: The usual three sigma.
 
+- `even_work`: standard errors by which the microbatches of a replica may be longer by chance
 - `task_farms`
 """
 OUTLYING = 5.0

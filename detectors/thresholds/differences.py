@@ -59,6 +59,7 @@ Why: A prediction is no better than the replay of what is known.
 - `attribution`: above this replay error no advice is given
 - `call_pools`: part of the recorded time by which the replay of what was recorded may be off
 - `findings`: error of the model above which a finding has no saving
+- `job_causes`
 - `rl.account`: error of a model, relative to a step, up to which what it predicts is used in advice
 """
 EVEN = 0.1

@@ -65,6 +65,7 @@ HELD_UP = 1.2
 Why: As much as like work may differ (ORDINARY).
 
 - `culprits`
+- `even_work`: times what others of its stage take, from which a worker is a slow one
 """
 COSTLY_LAYER = 1.3
 """Factor of what a layer usually costs, from which it is named.

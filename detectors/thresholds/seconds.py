@@ -6,6 +6,7 @@ SHORTEST_S = 1e-9
 Why: The resolution of the clocks.
 
 - `diagnosis.causes`
+- `even_work`
 """
 SAME_TIME_S = 1e-6
 """Seconds below which two times are one.

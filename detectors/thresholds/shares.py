@@ -107,10 +107,12 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `culprit_findings`: part of a step that another schedule must save
 - `culprits`: part of a step from which a cause is worth a finding
 - `input_bound`: part of a step that more workers must save
+- `job_causes`: part of a step that a change for all replicas must bring
 - `late_ranks`: for what happened too rarely for its noise to be known
 - `replicas`: part of a step that a replica, or its cause, must cost the others
 - `report.headline`: part of a step that a change must save to be named before the findings
 - `shared_cause`: part of a step that must be saved without a cause that all ranks share
+- `pipelines.slow_down`: part by which a job must be slower than an ideal one, to be shown
 - `device_causes`: part of a step that devices of all ranks must have nothing to do, for the launches, waits or work
   of their hosts to be a cause
 - `worker_bound`: part of a step that more workers must save
@@ -256,10 +258,12 @@ Why: Nothing else can be as much.
 - `culprits`: part of the way from the mean load to the largest, from which a rank is one of the heavy ones; part of
   what the worst has, from which another is as bad
 - `description`: part of a cause that helpers of ranks do, from which it is these that ranks wait for
+- `even_work`: part of the way to the slowest worker, from which another one is as slow
 - `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
 - `input_bound`
 - `interference`: part of the time without a core that a rank's helpers must have computed more than those of other
   ranks
+- `job_causes`: part of the replicas in which a stage must be the heavy one, to be so in the job
 - `join_waits`: part of a location's time that a burst must take; part of a burst that must be neither work on a CPU nor
   waiting for one, or for a helper without calls: its end, as a thread may compute before it waits for another one
 - `late_ranks`: part of what is worth a finding that the forward or the backward of a module must cost, if the other

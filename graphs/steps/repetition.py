@@ -1,8 +1,9 @@
 """Steps from the repetition of communication: the loop in which ranks meet again and again.
 
 One location is looked at. A *beat* is a call that it makes once a step: of the outermost loop of the structure that
-repeats and holds most of the communication, a call that stands in no inner loop of it; and where there is no such loop
-or call, one that comes once in every period of the sequence of calls. A step then lasts, on every rank, from one beat
+repeats and holds most of the communication, a call that stands in no inner loop of it; else the last one before the
+loop does something outside of its inner loops; and where there is no such loop or call, one that comes once in every
+period of the sequence of calls. A step then lasts, on every rank, from one beat
 to the next. A beat that is a collective of all ranks gives all of them the same steps; else all ranks must have come to
 that place as often.
 """
@@ -19,6 +20,7 @@ from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.steps.sequence import beats_of_period
 from scalana.graphs.steps.steps import FEWEST, Steps
+from scalana.graphs.steps.turns import turns_of_loop
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
 
@@ -102,6 +104,9 @@ def _candidates(look: _Look, timeline: Timeline, psg: PSG) -> Iterator[_Beats]:
             yield _Beats(at, member, 0)
         else:
             rows = np.flatnonzero(member)
+            turns = turns_of_loop(loop, below.keys(), look.rows, rows, timeline, psg)
+            if turns is not None:
+                yield _Beats(turns, member, 0)
             period, found = beats_of_period(look.symbol[rows])
             if period > 1:  # each time the same call: that is an inner loop's own repetition
                 yield _Beats(rows[found], member, 0)
@@ -139,9 +144,21 @@ def _beats_of_loop(vertices: list[int], look: _Look, timeline: Timeline, psg: PS
             places.append((common, len(at), int(at[0]), at))
     if not places:
         return None
+    counts = [count for _, count, _, _ in places]
+    once = [_once_a_turn(at, look, counts) for _, _, _, at in places]
+    places = [(common, len(at), int(at[0]), at) for (common, _, _, _), at in zip(places, once, strict=True)]
     most = max(count for _, count, _, _ in places)
     often = [place for place in places if place[1] == most]
     return max(often, key=lambda place: (place[0], place[2]))[3]
+
+
+def _once_a_turn(at: IntArray, look: _Look, counts: list[int]) -> IntArray:
+    """Of the calls at one place, one a turn: a line may make several calls each time (an object's size, and then the
+    object). They differ in size, come in turn, and another place has so many fewer calls."""
+    period, found = beats_of_period(look.symbol[at])
+    if period > 1 and any(abs(count - len(at) / period) <= 1.0 for count in counts):
+        return at[found]
+    return at
 
 
 def _members(symbol: IntArray, at: IntArray) -> BoolArray:

@@ -35,6 +35,7 @@ COMMANDS = {
     "report": "ReportCommand",
     "watch": "WatchCommand",
     "stacks": "StacksCommand",
+    "attach": "AttachCommand",
     "scaling": "ScalingCommand",
     "diff": "DiffCommand",
     "psg": "PsgCommand",

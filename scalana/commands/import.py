@@ -21,9 +21,11 @@ examples:
   scalana import traces.tar -o run --format json
 
   scalana import /tmp/nccl_trace_rank_* -o run
+  scalana import operations.csv -o run
 
-formats: kineto (Chrome traces of torch.profiler) and dumps of PyTorch's flight recorder (pickles or JSON), plain or
-.gz, in folders or in a .tar
+formats: kineto (Chrome traces of torch.profiler), dumps of PyTorch's flight recorder (pickles or JSON), and tables of
+operations (CSV, JSON lines or parquet, with the columns rank, kind, begin_s, duration_s, step, stage, microbatch ...),
+plain or .gz, in folders or in a .tar
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,9 @@ from typing import IO
 
 from scalana.importers.errors import TraceError
 
-SUFFIXES = (".json", ".json.gz", ".trace", ".trace.gz")
+SUFFIXES = (
+    ".json", ".json.gz", ".trace", ".trace.gz", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet"
+)  # fmt: skip
 """Of files that are taken from a folder or an archive; one that is named itself may be called anything."""
 _NAMED_BY_RANK = re.compile(r"(?:rank|trace|dump)[-_ ]?\d+(?:\.pkl|\.pickle|\.bin|\.gz)*$")
 """What flight recorders call their files, likewise."""

@@ -10,9 +10,11 @@ from scalana.importers import flight_dump, flight_run, kineto, write_run
 from scalana.importers.errors import DamagedTrace, TraceError
 from scalana.importers.files import TraceFile, trace_files
 from scalana.importers.flight_dump import Dump
+from scalana.importers.tables import operations, table_file, table_run
+from scalana.importers.tables.operations import Table
 from scalana.importers.trace import RankTrace
 
-Trace = RankTrace | Dump
+Trace = RankTrace | Dump | Table
 """What is read of one file."""
 
 
@@ -26,9 +28,12 @@ class Format:
     read: Callable[[TraceFile], Trace]
     write: Callable[[Any, str, str, Sequence[str], Sequence[str]], None]
     """Makes the run folder of what was read of all files."""
+    by_rank: bool = True
+    """Whether a file is what one rank wrote."""
 
 
 FORMATS = (
+    Format("table of operations", table_file.recognises, operations.read, table_run.write, by_rank=False),
     Format("flight recorder", flight_dump.recognises, flight_dump.read, flight_run.write),
     Format("kineto", kineto.recognises, kineto.read, write_run.write),
 )
@@ -66,8 +71,9 @@ def import_traces(paths: Sequence[str], folder: str, source: str) -> None:
         listed = ", ".join(f"{name} ({name_of})" for name, (_, name_of) in formats.items())
         raise TraceError(f"traces of different tools cannot form one run: {listed}; import them separately")
     ((form, _),) = formats.values()
-    notes += _ranks(traces)
-    traces.sort(key=lambda trace: trace.rank)
+    if form.by_rank:
+        notes += _ranks(traces)
+        traces.sort(key=lambda trace: trace.rank)
     form.write(traces, folder, source, ["import", *paths], notes)
 
 

@@ -59,7 +59,6 @@ class Follower:
         self._movement = Movement()
         self._is_hanging = False
         self._hangs = 0
-        self._looked_s = 0.0
 
     def run(self, is_over: Callable[[], bool]) -> int:
         """Follow until the run has ended, or ``is_over``. Returns the exit code."""
@@ -85,6 +84,8 @@ class Follower:
         if came_further and self._is_hanging:
             self._is_hanging = False
             self._say("the job goes on: ranks come further again")
+        if not self._quiet.is_due():
+            self._movement = Movement()
         if self._is_hanging or not self._quiet.is_due():
             return False
         from scalana.live.hang import explain
@@ -96,10 +97,8 @@ class Follower:
             moment = moment_of(part)
         except RecordError:
             return False
-        now = time.monotonic()
-        moves = self._movement.look(moment, now - self._looked_s)
-        first, self._looked_s = self._looked_s == 0.0, now
-        if first or not moment.going_on or not self._quiet.is_hang(moves):
+        moves = self._movement.look(moment)
+        if self._movement.is_debugged or not moment.going_on or not self._quiet.is_hang(moves):
             return False
         self._is_hanging = True
         self._hangs += 1

@@ -1,49 +1,98 @@
 """Whether processes that others wait for are at work: slow is not stuck.
 
-What is looked at shows in the records and in ``/proc``: functions that a thread is seen in, bytes that a process reads
-and writes, the CPU time of programs that it started. A loop that never ends is in few functions and writes nothing.
+What is looked at shows in the records and in ``/proc``: functions that a thread is seen in, bytes that a process and
+the programs that it started read and write, the CPU time of these programs. A loop that never ends is in few functions
+and writes nothing.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from scalana.live.kernel_files import text_of
 from scalana.live.now import Moment, RankNow
+from scalana.live.processes import below
 
 _FUNCTIONS = 6
 """Innermost functions in which a thread at work is seen: a loop that waits or repeats itself is in one or two."""
 _BYTES_PER_S = 256 << 10
 """Far more than its record takes."""
-_CPU_SHARE = 0.05
+_CPU_SHARE = 0.02
 """Of a core: where cores are busy, a program gets little of one; one that waits takes next to nothing."""
+_LASTING_S = 10.0
+"""So long after it was seen to move a process still counts as moving: what it has finished, or a program that has
+ended, is in no record yet, and pauses between two pieces of work are short."""
+_OF_ALL, _OF_ENDED = slice(11, 15), slice(13, 15)
+"""Fields of ``/proc/PID/stat`` behind the name: CPU time of a process and of its children that have ended, and the
+latter alone."""
+_IO = ("rchar:", "wchar:")
+_DEBUGGERS = ("/pdb.py", "/bdb.py", "/debugpy/", "/pydevd")
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What a process has done until a moment, and the programs that it started with it."""
+
+    functions: int = 0
+    """Different functions that its main thread was seen in lately."""
+    bytes: float = 0.0
+    """Read and written since the start."""
+    started_cpu_s: float = 0.0
+    """CPU seconds of the programs that it started, of those that have ended, too."""
+    is_debugged: bool = False
+    """Whether somebody holds it in a debugger."""
 
 
 class Movement:
-    """What the processes of a run did between two looks."""
+    """What the processes of a run did between looks."""
 
     def __init__(self) -> None:
-        self._before: dict[int, tuple[float, float]] = {}
+        self._before: Mapping[int, Doing] = {}
+        self._looked_s: float | None = None
+        self._moved_s = -float("inf")
+        self.is_debugged = False
+        """Whether one of those that others wait for is held in a debugger."""
 
-    def look(self, moment: Moment, seconds: float) -> bool:
-        """Whether a process that others wait for moves. ``seconds`` is how long ago the last look was."""
+    def look(self, moment: Moment) -> bool:
+        """Whether a process that others wait for moves; as long as there was but one look, it may."""
         awaited = [one for one in (*moment.ranks, *moment.helpers) if one.state in ("running", "asleep", "silent")]
-        here = [one.pid for one in awaited if one.host == socket.gethostname() and one.pid]
         recorded = {one.pid for one in (*moment.ranks, *moment.helpers)}
-        now = {pid: (_bytes(pid), _started_cpu_s(pid, recorded)) for pid in here}
-        before, self._before = self._before, now
-        moved = any(_moved(now[pid], before[pid], seconds) for pid in now if pid in before)
-        return moved or any(_works(one) for one in awaited)
+        return self.take(time.monotonic(), {one.pid: doing_of(one, recorded) for one in awaited})
+
+    def take(self, now_s: float, doing: Mapping[int, Doing]) -> bool:
+        """The same, of what the processes that others wait for have done until a moment, by their numbers."""
+        self.is_debugged = any(one.is_debugged for one in doing.values())
+        first, seconds = self._looked_s is None, now_s - (self._looked_s or 0.0)
+        if any(_moved(one, self._before.get(pid), seconds) for pid, one in doing.items()):
+            self._moved_s = now_s
+        self._before, self._looked_s = doing, now_s
+        return first or now_s - self._moved_s < _LASTING_S
 
 
-def _moved(now: tuple[float, float], before: tuple[float, float], seconds: float) -> bool:
-    return now[0] - before[0] > _BYTES_PER_S * seconds or now[1] - before[1] > _CPU_SHARE * seconds
+def _moved(now: Doing, before: Doing | None, seconds: float) -> bool:
+    if now.functions >= _FUNCTIONS:
+        return True
+    if before is None:
+        return False
+    more_bytes, more_cpu_s = now.bytes - before.bytes, now.started_cpu_s - before.started_cpu_s
+    return more_bytes > _BYTES_PER_S * seconds or more_cpu_s > _CPU_SHARE * seconds
 
 
-def _works(one: RankNow) -> bool:
-    return one.functions >= _FUNCTIONS
+def doing_of(one: RankNow, recorded: Collection[int]) -> Doing:
+    """What a process has done; of another host, what its record says alone."""
+    if one.host != socket.gethostname() or not one.pid:
+        return Doing(one.functions)
+    started = list(below(one.pid, recorded))
+    return Doing(
+        functions=one.functions,
+        bytes=sum(map(_bytes, (one.pid, *started))),
+        started_cpu_s=_cpu_s(one.pid, _OF_ENDED) + sum(_cpu_s(pid, _OF_ALL) for pid in started),
+        is_debugged=_is_traced(one.pid) or any(name in file for file, _, _ in one.stack.frames for name in _DEBUGGERS),
+    )
 
 
 def _bytes(pid: int) -> float:
@@ -52,24 +101,12 @@ def _bytes(pid: int) -> float:
     return float(sum(int(value) for key, value in zip(words[::2], words[1::2], strict=False) if key in _IO))
 
 
-_IO = ("rchar:", "wchar:")
+def _cpu_s(pid: int, fields: slice) -> float:
+    """CPU seconds of a process: those in some fields of what the kernel says."""
+    words = text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return sum(map(int, words[fields])) / os.sysconf("SC_CLK_TCK") if len(words) >= fields.stop else 0.0
 
 
-def _started_cpu_s(pid: int, recorded: Iterable[int]) -> float:
-    """CPU seconds of the programs that a process has started and that are not recorded, such as compilers."""
-    total, waiting = 0.0, _children(pid)
-    while waiting:
-        child = waiting.pop()
-        if child not in recorded:
-            fields = text_of(f"/proc/{child}/stat").rpartition(")")[2].split()
-            total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") if len(fields) > 14 else 0.0
-            waiting += _children(child)
-    return total
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        tasks = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
-    return [int(child) for task in tasks for child in text_of(f"/proc/{pid}/task/{task}/children").split()]
+def _is_traced(pid: int) -> bool:
+    lines = text_of(f"/proc/{pid}/status").splitlines()
+    return any(line.startswith("TracerPid:") and line.split()[1] != "0" for line in lines)

@@ -56,7 +56,7 @@ class RankNow:
     operation: str
     """Of the call that it is in, "" for none."""
     seconds: float
-    """Since it entered that call, or left the last one."""
+    """Since it entered that call, or left the last one; NaN where that is not known."""
     stack: Stack
     functions: int
     """Different functions that it was seen in during the last seconds, innermost: one that repeats itself is in few."""

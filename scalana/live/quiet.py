@@ -8,6 +8,8 @@ _TIMES = 10.0
 _STARTING_S = 300.0
 """Before anything was seen to end: imports, first compilations, and waiting for the last rank to start."""
 _MOST_S = 1800.0
+_AHEAD_S = 10.0
+"""So long before the limit it is worth to look closer: then it is known at the limit what moves."""
 _MOVING = 4.0
 """So many times longer is waited for processes that are seen to move."""
 
@@ -43,7 +45,7 @@ class Quiet:
 
     def is_due(self) -> bool:
         """Whether it is worth to look closer."""
-        return self._latest_s >= self.limit_s
+        return self._latest_s >= self.limit_s - min(_AHEAD_S, self.limit_s / 2)
 
     def is_hang(self, moves: bool) -> bool:
         """Whether it hangs; ``moves`` says whether something that is waited for is seen to move."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,8 +65,11 @@ def what(group: Group) -> str:
     """What the processes of a group do, in words."""
     one, times = group.one, [member.seconds for member in group.members]
     does = f"in {one.operation}" if one.state == "waiting" else STATES[one.state]
+    blocked = f", {group.blocked.words}" if group.blocked.words else ""
+    if any(map(math.isnan, times)):
+        return does + blocked
     lasting = names.span(min(times), max(times)) if max(times) - min(times) > 1 else names.seconds(min(times))
-    return f"{does} for {lasting}" + (f", {group.blocked.words}" if group.blocked.words else "")
+    return f"{does} for {lasting}{blocked}"
 
 
 def stack_lines(groups: Sequence[Group], width: int, paint: Paint) -> list[str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def headline(analysis: Analysis, faults: Sequence[Finding]) -> tuple[str, str]:
     """The change that makes the run shorter than any fault would without it, where it makes a step 5 % faster; "" and
     "" for none. More processes are no answer as long as there is a fault. First what it is, then the sentence."""
-    change = best([one for one in changes_of(analysis) if not (faults and one.adds_processes)])
+    change = best([one for one in changes_of(analysis) if not (faults and one.enlarges_job)])
     if change is None or any(fault.saving_s >= change.saving_s for fault in faults):
         return "", ""
     now, then = names.seconds(change.step_s), names.seconds(change.then_s)

@@ -136,7 +136,7 @@ def test_events_that_make_no_sense_are_counted(tmp_path):
     ("content", "says"),
     [
         (b"", "empty file"),
-        (b"\x7fELF", "not a supported trace format (flight recorder, kineto)"),
+        (b"\x7fELF", "not a supported trace format (table of operations, flight recorder, kineto)"),
         (b'{"a": 1}', "has no list traceEvents"),
         (b'{"traceEvents": []}', "contains no operator, kernel or annotation"),
         (b'{"traceEvents": [{"ph": "X", "na', "the file ends in the middle"),

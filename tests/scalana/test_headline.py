@@ -26,7 +26,7 @@ class Said:
 
 
 LENGTHS = KnownChange("all microbatches have the usual length", 0.2, 0.1, 50, "Pipeline")
-ROLLOUTS = KnownChange("twice as many rollouts", 0.2, 0.05, 50, "Loop", adds_processes=True)
+ROLLOUTS = KnownChange("twice as many rollouts", 0.2, 0.05, 50, "Loop", enlarges_job=True)
 SLIGHT = KnownChange("another schedule", 0.2, 0.195, 50, "Pipeline")
 
 

@@ -23,7 +23,7 @@ from scalana.report import names
 from scalana.report.pictures import pipeline_svg
 from scalana.report.text.paint import Paint
 from scalana.report.text.sections import section_lines
-from scalana.report.topics import pipeline as topic
+from scalana.report.topics.pipelines import pipeline as topic
 from tests.detectors.pipeline.examples import rows_of, uniform
 from tests.scalana.pages import drawn
 

@@ -121,6 +121,37 @@ class FindingMaker:
         finding = replace(finding, saving_s=awaited.saving_s * self.steps, where=where)
         return Verdict(finding, Extent(tuple(ranks), windows_s=self._steps_of(holders[0])))
 
+    def worker(
+        self, ranks: list[int], stage: int, other: FindingMaker, time: PipelineTime, costs: tuple[float, float]
+    ) -> Verdict:
+        """Workers that take longer than those of the same stage in other replicas, one of which is ``other``.
+
+        ``costs`` are rank-seconds that are lost in the run, and seconds that it would be shorter.
+        """
+        here, usual = (
+            one._work(one.diagnosis.measured.program.stage == stage) / len(one.diagnosis.measured.steps)
+            for one in (self, other)
+        )
+        place = None if self.recorded.on_device else self.places.more(ranks[0], here, usual)
+        finding = self._finding("replica", ranks, place, 0.0, time)
+        finding = replace(finding, saving_s=costs[1], where=Where(stage=stage, module=self.module(stage)))
+        finding = replace(finding, advice=advice.SLOW_WORKER)
+        holder = int(self.diagnosis.measured.program.rank_of_stage[stage])
+        extent = Extent(tuple(ranks), windows_s=self._steps_of(holder))
+        return Verdict(self.shared(replace(finding, lost_s=costs[0])), extent)
+
+    def lengths(self, ranks: list[int], time: PipelineTime, costs: tuple[float, float]) -> Verdict:
+        """Microbatches of unequal length; ``costs`` as in :meth:`worker`."""
+        finding = self._finding("lengths", ranks, None, 0.0, time)
+        finding = replace(finding, lost_s=costs[0], saving_s=costs[1], advice=BY_NAME[finding.kind].advice)
+        finding = self.shared(finding)
+        nobody = Extent((), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return Verdict(finding, nobody)
+
+    def shared(self, finding: Finding) -> Finding:
+        """A finding with the share of all waiting that it costs."""
+        return replace(finding, lost_share=min(finding.lost_s / self.wait_s, 1.0) if self.wait_s > 0 else 0.0)
+
     def _finding(self, cause: str, ranks: list[int], place: Place | None, lost_s: float, time: PipelineTime) -> Finding:
         psg, steps = self.places.blamed.psg, self.steps
         kind = f"pipeline-{cause}"

@@ -44,6 +44,8 @@ class Engine:
     ahead: bool = False
     """Whether, where forwards and backwards take turns, each asks for what the next of its direction needs, and waits
     only until what the one before sent is taken (Megatron's interleaved schedule that overlaps messages)."""
+    is_unknown: bool = False
+    """Whether nothing is known of it but what it did: nobody can say which other orders it runs."""
     schedules: tuple[str, ...] = ()
     """The standard schedules that it has; empty where it runs any."""
 
@@ -54,6 +56,7 @@ ENGINES: dict[str, Engine] = {
     engine.name: engine
     for engine in (
         Engine("ideal"),
+        Engine("table", is_unknown=True, schedules=("GPipe", "1F1B", "Interleaved1F1B")),
         Engine("torch-gpipe", rendezvous=True, send_wait=SendWait.TURN),
         Engine("torch-1f1b", rendezvous=True, send_wait=SendWait.NEXT_SEND),
         Engine("torch", rendezvous=True, early=True, split_first=True),
@@ -63,7 +66,8 @@ ENGINES: dict[str, Engine] = {
         Engine("deepspeed", rendezvous=True, send_wait=SendWait.BLOCKING, gradient_first=True, schedules=("1F1B",)),
     )
 }
-"""Engines by name. `ideal` posts sends and goes on; `torch` is torch's runtime of all schedules with several stages."""
+"""Engines by name. `ideal`, and that of an imported table, post sends and go on; `torch` is torch's runtime of all
+schedules with several stages."""
 
 
 _BY_TORCH = ("torch", "torchtitan")

@@ -6,6 +6,7 @@
 #define RATE_VARIABLE "SCALANA_RATE_HZ"
 #define BUDGET_VARIABLE "SCALANA_BUDGET_BYTES"
 #define JOB_VARIABLE "SCALANA_JOB"
+#define NATIVE_VARIABLE "SCALANA_NATIVE" /* the process that records itself, without Python */
 #define RUN_WORLDS "worlds"
 #define DEFAULT_RATE_HZ 200.0
 #define DEFAULT_BUDGET_BYTES (64 << 20)

@@ -85,7 +85,7 @@ static agent_api api = {
     .version = AGENT_VERSION,
 };
 static pthread_once_t bind_once = PTHREAD_ONCE_INIT;
-static bool has_python;
+static bool has_python, is_embedding;
 
 static total_amount *total_of(native_thread *thread, uint32_t path, uint32_t operation, uint32_t group)
 {
@@ -281,6 +281,16 @@ static void note_job(const char *folder)
     }
 }
 
+/* Lets a Python that this program initialises later know that the process is recorded already. */
+static void tell_python(void)
+{
+    char own[24];
+    snprintf(own, sizeof own, "%d", (int)getpid());
+    if (has_python) {
+        setenv(NATIVE_VARIABLE, own, 1);
+    }
+}
+
 static void start_record(void)
 {
     char path[PATH_MAX], host[256];
@@ -312,6 +322,7 @@ static void start_record(void)
     recorder_on_flush(at_flush);
     describe(rate_hz, samples);
     note_job(folder);
+    tell_python();
     if (strcmp(samples, "none") == 0) {
         note("no samples of running threads: the kernel allows neither perf_event_open nor timers with signals");
     }
@@ -404,7 +415,7 @@ static void bind_slots(void)
     int error = errno;
     dl_iterate_phdr(is_mpi, &found);
     void *library = found.path[0] ? dlopen(found.path, RTLD_NOW | RTLD_NOLOAD) : NULL;
-    if (!has_python) {
+    if (!has_python || (is_embedding && !api.recorder->is_on())) {
         start_record();
     }
     const agent_wrapper *wrappers = library ? load_wrappers(found.path) : NULL;
@@ -465,6 +476,16 @@ void scalana_native_attach(const recorder_api *recorder)
     }
 }
 
+/* Whether the program is Python itself, whose recorder starts with it. Others may call Python's library late, or never. */
+static bool is_interpreter(void)
+{
+    char program[PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[size > 0 ? size : 0] = 0;
+    const char *name = strrchr(program, '/');
+    return name == NULL || strncmp(name, "/python", 7) == 0 || strncmp(name, "/pypy", 5) == 0;
+}
+
 __attribute__((constructor)) static void begin(void)
 {
     found_library found = {""};
@@ -472,6 +493,7 @@ __attribute__((constructor)) static void begin(void)
         return;
     }
     has_python = dlsym(RTLD_DEFAULT, "Py_IsInitialized") != NULL;
+    is_embedding = has_python && !is_interpreter();
     dl_iterate_phdr(is_mpi, &found);
     if (found.path[0] && !has_python) {
         pthread_once(&bind_once, bind_slots);

@@ -19,8 +19,8 @@ class KnownChange:
     """Of the run."""
     heading: str
     """Of the section that has more."""
-    adds_processes: bool = False
-    """Whether it takes more processes, or devices, than the run had."""
+    enlarges_job: bool = False
+    """Whether it makes the job larger than the run was: more processes, devices or microbatches."""
 
     @property
     def saving_s(self) -> float:

@@ -18,7 +18,6 @@ from scalana.report.topics import (
     matrix,
     modules,
     over_time,
-    pipeline,
     places,
     predictions,
     ranks,
@@ -29,6 +28,7 @@ from scalana.report.topics import (
     steps,
     time,
 )
+from scalana.report.topics.pipelines import pipeline, slow_down
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
@@ -63,6 +63,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic("ranks", ranks.sections, is_detail=True),
     Topic("over-time", over_time.sections, is_detail=True),
     Topic("predictions", predictions.sections),
+    Topic("slow-down", slow_down.sections, slow_down.entries),
     Topic("pipeline", pipeline.sections, pipeline.entries, changes=pipeline.known_changes),
     Topic("device", device.sections, device.entries),
     Topic("rl", rl.sections, rl.entries, changes=rl.known_changes),

@@ -90,6 +90,24 @@ def test_of_nested_loops_the_outermost_counts_whatever_its_inner_ones_do():
     assert len(steps) == 30
 
 
+@pytest.mark.parametrize("counts", [[8] * 30, [3, 8, 5, 6, 4, 9] * 5], ids=["even", "uneven"])
+def test_a_loop_whose_calls_all_stand_in_an_inner_loop_shows_its_turns_by_what_it_does_in_between(counts):
+    actions = [every("barrier")]
+    for count in counts:
+        actions += [work(50), *[work(1, "fill"), every()] * count]
+    steps = found(alike(actions), compute=("steps",), fill=("steps", "inner"), allreduce=("steps", "inner"))
+    assert len(steps) == len(counts)
+    assert steps.length_s()[1:-1] == pytest.approx([0.05 + 0.001 * count for count in counts[1:-1]])
+
+
+def test_a_line_that_makes_two_calls_a_turn_makes_one_step_of_it():
+    """As ``bcast`` of an object does: its size, and the object."""
+    timeline, names = simulate(alike([work(10), every("broadcast"), every("broadcast"), every("barrier")] * 20))
+    timeline.calls.nbytes[:] = np.tile([8, 4000, 0], len(timeline.calls) // 3)
+    psg = looped(names, broadcast=("steps",), barrier=("steps",), compute=("steps",))
+    assert len(find_steps(timeline, psg, recorded(()))) == 20
+
+
 def test_a_phase_of_another_kind_lies_between_steps():
     train, evaluate = [work(10), every()] * 50, [work(2, "score"), every("reduce")] * 8
     loops = {"allreduce": ("train",), "reduce": ("evaluate",)}

@@ -7,6 +7,7 @@ from . import (
     accuracy,
     arena,
     devices,
+    hosts,
     installing,
     live,
     models,
@@ -19,6 +20,7 @@ from . import (
     scaling,
     size,
     steps,
+    tables,
 )
 from .topic import Topic
 
@@ -28,6 +30,7 @@ TOPICS: tuple[Topic, ...] = (
     scaling.TOPIC,
     pipelines.TOPIC,
     plans.TOPIC,
+    tables.TOPIC,
     rl.TOPIC,
     devices.TOPIC,
     models.TOPIC,
@@ -37,6 +40,7 @@ TOPICS: tuple[Topic, ...] = (
     overhead.MPI,
     size.TOPIC,
     live.TOPIC,
+    hosts.TOPIC,
     installing.TOPIC,
     peers.TOPIC,
 )

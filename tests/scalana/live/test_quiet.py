@@ -12,8 +12,10 @@ def test_a_job_is_judged_by_its_own_pauses() -> None:
     quiet.take(30.0, True)  # a checkpoint
     assert quiet.take(0.5, True)
     assert quiet.limit_s == 300.0
-    quiet.take(299.0, True)
+    quiet.take(289.0, True)
     assert not quiet.is_due()
+    quiet.take(299.0, True)
+    assert quiet.is_due() and not quiet.is_hang(moves=False)  # it is looked at what moves before the limit
     quiet.take(301.0, True)
     assert quiet.is_due() and quiet.is_hang(moves=False) and not quiet.is_hang(moves=True)
     quiet.take(1201.0, True)
@@ -32,4 +34,5 @@ def test_a_limit_that_is_given() -> None:
     quiet = Quiet(7.0)
     quiet.take(100.0, False)
     assert quiet.is_due() and quiet.is_hang(moves=True)
-    assert quiet.take(6.0, True) and not quiet.is_due()
+    assert quiet.take(6.0, True) and not quiet.is_hang(moves=False)
+    assert quiet.take(3.0, True) and not quiet.is_due()

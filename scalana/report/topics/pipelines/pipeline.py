@@ -38,6 +38,7 @@ NAME = "pipeline"
 
 _MOST_STAGES = 16
 _MOST_SCHEDULES = 3
+_MOST_SECTIONS = 4
 _SMALL = 0.0005
 """Of a step: what is less is not shown by itself."""
 _WORTH = 0.01
@@ -59,9 +60,16 @@ MEANINGS = {
 
 
 def sections(analysis: Analysis) -> Sequence[Section]:
-    """A section a pipeline, the first with the picture of a step."""
+    """A section a pipeline, the first with the picture of a step; of many replicas one for the slowest."""
     pipelines = pipelines_of(analysis)
-    return [_section(one, analysis, number == 0) for number, one in enumerate(pipelines)]
+    shown = pipelines if len(pipelines) <= _MOST_SECTIONS else [max(pipelines, key=_without_gradients_s)]
+    return [_section(one, analysis, number == 0, len(pipelines) - len(shown)) for number, one in enumerate(shown)]
+
+
+def _without_gradients_s(pipeline: Pipeline) -> float:
+    """What a step takes, but for waiting for other replicas."""
+    found = pipeline.diagnosis.attribution
+    return found.step_s - found.seconds["gradients"]
 
 
 def pipelines_of(analysis: Analysis) -> list[Pipeline]:
@@ -92,7 +100,7 @@ def timeline(analysis: Analysis) -> str | None:
     return pipeline_svg.render(picture)
 
 
-def _section(pipeline: Pipeline, analysis: Analysis, drawn: bool) -> Section:
+def _section(pipeline: Pipeline, analysis: Analysis, drawn: bool, others: int) -> Section:
     run, found = analysis.ppg.run, pipeline.diagnosis.attribution
     account = Account(
         "a step of the pipeline",
@@ -105,8 +113,9 @@ def _section(pipeline: Pipeline, analysis: Analysis, drawn: bool) -> Section:
     picture: list[Part] = [Picture("timeline of a step", lambda: timeline(analysis) or "")] if drawn else []
     error = names.percent(abs(found.replay_error))
     says = f"Savings not estimated: the replay differs from the measured step by {error}."
+    more = texts(f"The slowest of {others + 1} pipelines; the JSON report has the others." if others else "")
     blocks = (
-        (Facts((" · ".join(facts(pipeline, run)),), is_soft=True), Facts(tuple(notes(pipeline)))),
+        (Facts((" · ".join(facts(pipeline, run)),), is_soft=True), Facts((*more, *notes(pipeline)))),
         (account, Facts(texts(avoidable(pipeline))), *picture),
         (_stages(pipeline),),
         _changes(pipeline) if found.trusted else (Facts((says,)),),
@@ -271,12 +280,15 @@ def _changes(pipeline: Pipeline) -> tuple[Part, ...]:
 def known_changes(analysis: Analysis) -> list[KnownChange]:
     """What is predicted of each pipeline, but for the bound that no change reaches."""
     found = []
-    for pipeline in pipelines_of(analysis):
+    pipelines = pipelines_of(analysis)
+    for pipeline in pipelines:
         now_s, steps = pipeline.diagnosis.attribution.step_s, len(pipeline.diagnosis.measured.steps)
         for one in pipeline.diagnosis.predictions:
-            if one.change != "bound":
+            # Of several replicas, one without its own fault still waits for the others.
+            if one.change != "bound" and (len(pipelines) == 1 or one.change not in _WITHOUT_FAULTS):
                 text = f"{_WORDS[one.change]}: {one.text}" if one.change in _WORDS else f"{one.change} {one.text}"
-                found.append(KnownChange(text, now_s, one.step_s, steps, "Pipeline"))
+                more = one.change == "microbatches"
+                found.append(KnownChange(text, now_s, one.step_s, steps, "Pipeline", enlarges_job=more))
     return found
 
 
@@ -293,6 +305,9 @@ _WORDS = {
     "no-host-gaps": "host",
     "equal-load": "equal load",
 }
+
+_WITHOUT_FAULTS = {"no-straggler", "equal-lengths", "zero-latency", "no-host-gaps", "equal-load"}
+"""Changes that are no change of the program, but tell what a fault costs."""
 
 _CHANGES = (
     Column("what if", 12, is_text=True),

@@ -1,0 +1,1 @@
+"""Looks at processes that were started without a recorder, from outside."""

@@ -1,0 +1,1 @@
+"""Topics about pipelines: each by itself, and all replicas together."""

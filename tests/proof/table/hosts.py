@@ -1,0 +1,29 @@
+"""Jobs on several hosts."""
+
+from __future__ import annotations
+
+from ..readers import number
+from ..rows import Command
+from .topic import Topic, measured
+
+DOCUMENT = "docs/hosts.md"
+
+COLLECTING = Command(("python -m tests.benchmarks.collecting",))
+
+TOPIC = Topic(
+    "Hosts",
+    measured(
+        DOCUMENT,
+        COLLECTING,
+        (
+            "collect-lost",
+            "256 nodes that send 2 MiB each at once, a tenth of which dies in the middle: nodes whose records are lost",
+            "== 0",
+            "nodes",
+            number(r"^lost: (\d+)"),
+        ),
+        ("collect-half", "the same: nodes that are kept in part", "== 0", "nodes", number(r"half kept: (\d+)")),
+        ("collect-cpu", "the same: CPU time in the first start", "<= 5", "s", number(r", ([\d.]+) s of CPU time")),
+        ("collect-memory", "the same: its memory", "<= 64", "MiB", number(r"^memory of the first start: (\d+)")),
+    ),
+)
