@@ -7,7 +7,7 @@ word that agrees with their number, ``{seconds:KEY}``, ``{count:KEY}``, ``{times
 
 from __future__ import annotations
 
-from scalana.detectors.kind import OF_DATA, OF_IDLING, OF_LONGER_WORK, OF_LOSS, Claim, Kind
+from scalana.detectors.kind import OF_IDLING, OF_LONGER_WORK, OF_LOSS, Claim, Kind
 from scalana.detectors.shared_kinds import SHARED
 
 KINDS = (
@@ -24,41 +24,6 @@ KINDS = (
         "Work on few ranks that all others wait for.",
         (Claim("{Ranks} {works|work} here while the others wait"),),
         compares=True,
-    ),
-    Kind(
-        "input-bound",
-        "all ranks wait for data in their steps, with what more workers of their DataLoaders would save",
-        "All ranks wait for data in every step.",
-        (
-            Claim(
-                "{Ranks} {spends|spend} {seconds:data_s} of an average step of {seconds:step_s} waiting for data",
-                ("data_s", "step_s"),
-            ),
-            Claim("{Ranks} {waits|wait} for data in every step"),
-        ),
-        arrival="waits for data",
-        unit=OF_DATA,
-        is_shared=True,
-        mended="with more DataLoader workers",
-        spends=False,
-    ),
-    Kind(
-        "worker-bound",
-        "a process waits for others that take its calls, such as a pool, all busy alike; with what more of them would "
-        "save",
-        "The processes that work for another one are too few.",
-        (
-            Claim(
-                "{Ranks} {waits|wait} {seconds:worker_wait_s} of an average step of {seconds:step_s} for the work of "
-                "{text:worker_names}, all of them busy alike",
-                ("worker_wait_s", "step_s"),
-            ),
-            Claim("{Ranks} {waits|wait} for processes that work for it"),
-        ),
-        arrival="works",
-        is_shared=True,
-        mended="with more of them",
-        spends=False,
     ),
     *SHARED,
     Kind(

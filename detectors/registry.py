@@ -10,6 +10,7 @@ from scalana.detectors.annotate.modules import InModels
 from scalana.detectors.annotate.operators import CallingOperators
 from scalana.detectors.annotate.regions import Regions
 from scalana.detectors.annotate.replayed import ReplayError
+from scalana.detectors.annotate.serialising import SerialisingObjects
 from scalana.detectors.annotate.servers import WaitingForServers
 from scalana.detectors.annotate.steps import InWhichSteps
 from scalana.detectors.annotate.trend import TrendOfSeries
@@ -39,6 +40,7 @@ DETECTORS: tuple[Detector, ...] = (
 ANNOTATORS: tuple[Annotator, ...] = (
     Regions(),
     LoadingData(),
+    SerialisingObjects(),
     TrendOfSeries(),
     InModels(),
     InWhichSteps(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.detectors.kind import OF_ALL, Claim, Kind
+from scalana.detectors.kind import OF_ALL, OF_DATA, Claim, Kind
 
 
 def _of_all(name: str, meaning: str, rule: str, doing: str, mended: str) -> Kind:
@@ -40,6 +40,42 @@ def _on_devices(name: str, meaning: str, rule: str, claim: str, mended: str, is_
 
 
 SHARED = (
+    Kind(
+        "input-bound",
+        "all ranks wait for data in their steps, with what more workers of their DataLoaders would save",
+        "All ranks wait for data in every step.",
+        (
+            Claim(
+                "{Ranks} {spends|spend} {seconds:data_s} of an average step of {seconds:step_s} waiting for data",
+                ("data_s", "step_s"),
+            ),
+            Claim("{Ranks} {spends|spend} {seconds:limit_s} of {seconds:run_s} waiting for data", ("limit_s", "run_s")),
+            Claim("{Ranks} {waits|wait} for data in every step"),
+        ),
+        arrival="waits for data",
+        unit=OF_DATA,
+        is_shared=True,
+        mended="with more DataLoader workers",
+        spends=False,
+    ),
+    Kind(
+        "worker-bound",
+        "a process waits for others that take its calls, such as a pool, all busy alike; with what more of them would "
+        "save",
+        "The processes that work for another one are too few.",
+        (
+            Claim(
+                "{Ranks} {waits|wait} {seconds:worker_wait_s} of an average step of {seconds:step_s} for the work of "
+                "{text:worker_names}, all of them busy alike",
+                ("worker_wait_s", "step_s"),
+            ),
+            Claim("{Ranks} {waits|wait} for processes that work for it"),
+        ),
+        arrival="works",
+        is_shared=True,
+        mended="with more of them",
+        spends=False,
+    ),
     _of_all(
         "collection-bound",
         "all ranks collect garbage in their steps",
@@ -111,7 +147,7 @@ SHARED = (
         "to do until hosts launch again; `saving_s` is without this wait",
         "Hosts wait for their devices in every step.",
         "{Ranks} {waits|wait} {seconds:limit_s} of STEP here for {its device, which has|their devices, which have} "
-        "nothing to do from then to the next launch: {seconds:device_idle_s} of a step in all",
+        "nothing to do from then to the next launch: {seconds:device_idle_s} in all",
         "if no rank waited here,",
     ),
     _on_devices(
@@ -129,7 +165,7 @@ SHARED = (
         "devices of all ranks have nothing to do while their hosts work at a place",
         "Devices wait for work of their hosts.",
         "{Ranks} {spends|spend} {seconds:limit_s} of STEP here on {its host|their hosts}. "
-        "{Its device has|Their devices have} nothing to do for {seconds:device_idle_s} of a step",
+        "{Its device has|Their devices have} nothing to do for {seconds:device_idle_s}",
         "without it",
     ),
     _on_devices(

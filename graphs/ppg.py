@@ -52,6 +52,7 @@ from scalana.graphs.samples.between import active_s
 from scalana.graphs.samples.collected import collector_path, move_collected
 from scalana.graphs.samples.kernels import KernelTime, kernel_time
 from scalana.graphs.samples.last_places import last_places
+from scalana.graphs.samples.serialised import move_serialised
 from scalana.graphs.samples.unseen import notes_of, unseen_ways
 from scalana.graphs.spans.host import HostActivity, host_activity
 from scalana.graphs.spans.marks import marked_steps
@@ -212,6 +213,7 @@ def build_ppg(
     chosen, data = reader(folder, symbols, done)
     done("placing call paths")
     collector = collector_path(data)
+    move_serialised(data)
     no_cpu = without_cpu(data)
     assume_running(data.samples)
     models = read_models(folder, {rank.rank: rank.record.file for rank in chosen.ranks})

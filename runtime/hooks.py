@@ -7,6 +7,7 @@ knows about torch.
 from __future__ import annotations
 
 from scalana.runtime.import_hooks import when_imported
+from scalana.runtime.remote import libraries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 HOOKS = (
     ("torch.distributed.distributed_c10d", "scalana.runtime.torch.init", "patch"),
+    ("torch.distributed.distributed_c10d", "scalana.runtime.remote.pickles", "patch_torch"),
     ("torch.distributed.launcher.api", "scalana.runtime.torch.launcher", "launcher_imported"),
     ("torch.optim.optimizer", "scalana.runtime.torch.optimizers", "record_steps"),
     ("torch.optim.optimizer", "scalana.runtime.steps", "mark_optimizer_steps"),
@@ -38,15 +40,24 @@ HOOKS = (
     ("trl.trainer.grpo_trainer", "scalana.runtime.rl.trl", "mark_trainers"),
     ("trl.trainer.rloo_trainer", "scalana.runtime.rl.trl", "mark_trainers"),
     ("subprocess", "scalana.runtime.starts", "patch"),
-    ("multiprocessing.process", "scalana.runtime.remote.processes", "patch"),
     ("concurrent.futures._base", "scalana.runtime.remote.futures", "patch_waits"),
-    ("concurrent.futures.process", "scalana.runtime.remote.futures", "patch_pools"),
+    *((name, "scalana.runtime.remote.futures", "patch_pools") for name in libraries.EXECUTORS),
+    *((name, "scalana.runtime.remote.queues", "patch_loky_queues") for name in libraries.LOKY_QUEUES),
+    ("joblib.parallel", "scalana.runtime.remote.joblib_waits", "patch"),
+    ("mpi4py.MPI", "scalana.runtime.remote.pickles", "patch_mpi4py"),
     ("asyncio.base_events", "scalana.runtime.remote.event_loops", "patch_loops"),
     ("asyncio.futures", "scalana.runtime.remote.event_loops", "patch"),
     ("asyncio.tasks", "scalana.runtime.remote.event_loops", "patch_tasks"),
-    ("multiprocessing.pool", "scalana.runtime.remote.pools", "patch"),
-    ("multiprocessing.queues", "scalana.runtime.remote.queues", "patch_queues"),
-    ("multiprocessing.connection", "scalana.runtime.remote.queues", "patch_connections"),
+    *(
+        (f"{package}.{module}", f"scalana.runtime.remote.{home}", function)
+        for package in libraries.LIKE_MULTIPROCESSING
+        for module, home, function in (
+            ("process", "processes", "patch"),
+            ("pool", "pools", "patch"),
+            ("queues", "queues", "patch_queues"),
+            ("connection", "queues", "patch_connections"),
+        )
+    ),
     ("zmq.sugar.socket", "scalana.runtime.remote.zmq_sockets", "patch_sockets"),
     ("zmq.sugar.poll", "scalana.runtime.remote.zmq_sockets", "patch_polls"),
     ("zmq._future", "scalana.runtime.remote.zmq_loops", "patch"),

@@ -24,6 +24,14 @@ COMPILING = (
     "torch._dynamo.config.recompile_limit, code runs uncompiled."
 )
 """About code that is compiled again."""
+SERIALISING = {
+    "arguments": "Each call pickles its arguments again: hand over large objects once (initializer= of the pool, or a "
+    "global variable before a fork), put arrays into shared memory, or submit fewer calls with more work in each.",
+    "result": "The calls return much: reduce it in the workers, or put large arrays into shared memory.",
+    "message": "Send less through pickle: arrays in shared memory, raw bytes (send_bytes), or only what changes.",
+    "object": "Lower-case methods of mpi4py pickle objects: send arrays with upper-case ones (Send, Bcast, Gather).",
+}
+"""About pickling, by what is pickled."""
 SERVERS = (
     "Requests to the server come late, or the server is slow: send them earlier or in batches, and start the server "
     "under scalana run, too, to see its slow lines."

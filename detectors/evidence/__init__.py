@@ -32,6 +32,7 @@ from scalana.detectors.evidence.preparation import (
     Compiling,
     InputBound,
     Loading,
+    Serialising,
     StartedBy,
     WorkerBound,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "PoolOrder",
     "Redistribution",
     "ScalingForecast",
+    "Serialising",
     "SizeCosts",
     "SlowedLine",
     "StartedBy",

@@ -33,6 +33,7 @@ from scalana.detectors.evidence.preparation import (
     Compiling,
     InputBound,
     Loading,
+    Serialising,
     StartedBy,
     WorkerBound,
 )
@@ -105,6 +106,7 @@ class Evidence:
     over_steps: OverSteps | None = None
     compiling: Compiling | None = None
     collecting: Collecting | None = None
+    serialising: Serialising | None = None
     servers: Mapping[str, float] | None = None
     """Seconds that a rank waits for each server without a record, the longest first."""
     compiled: CompiledCode | None = None

@@ -1,5 +1,5 @@
-"""Evidence about what is no work of the program itself: loading data, compiling, collecting garbage,
-starting processes."""
+"""Evidence about what is no work of the program itself: loading data, compiling, collecting garbage, pickling, starting
+processes."""
 
 from __future__ import annotations
 
@@ -67,6 +67,19 @@ class Collecting(Flat):
     """Seconds by which the run is shorter with as many collections in the same steps on all ranks."""
     frozen_saving_s: float
     """The same without collections of the old generation: a bound for what ``gc.freeze`` saves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serialising(Flat):
+    """Objects that the ranks of the finding pickle or unpickle at its line."""
+
+    pickled: str
+    """What they are: the arguments or results of calls, or messages."""
+    pickles: int
+    """Of which each takes long enough to be recorded."""
+    pickle_bytes: int
+    pickle_s: float
+    """Process-seconds."""
 
 
 @dataclass(frozen=True, slots=True)

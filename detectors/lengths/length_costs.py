@@ -13,7 +13,7 @@ import numpy as np
 
 from scalana.detectors.thresholds.certainty import DECISIVE, OUTLYING
 from scalana.detectors.thresholds.factors import SAME_SIZE
-from scalana.detectors.thresholds.shares import MAJORITY, TOO_SMALL
+from scalana.detectors.thresholds.shares import MAJORITY, MINOR, TOO_SMALL
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.steps.steps import spread_of
 
@@ -47,8 +47,8 @@ class LengthCost:
 def fitted(seconds: FloatArray, tokens: FloatArray, squares: FloatArray) -> LengthCost | None:
     """Fit the cost to what ranks took in steps, by least squares over those that are no outliers; each ``[samples]``.
 
-    Of the models whose costs are above 0, the one with the best criterion of Schwarz (1978). None where no model has
-    such costs.
+    Of the models whose costs are above 0, and whose base is not below it, the one with the best criterion of Schwarz
+    (1978). None where no model has such costs.
     """
     best = _best(seconds, tokens, squares)
     if best is None:
@@ -73,12 +73,13 @@ def _best(seconds: FloatArray, tokens: FloatArray, squares: FloatArray) -> Lengt
         at = list(chosen)
         cost = np.zeros(2)
         cost[at] = np.linalg.lstsq(columns[:, at], centred, rcond=None)[0]
-        if (cost[at] <= 0.0).any():
-            continue
+        base_s = float(seconds.mean() - cost.sum())
+        if (cost[at] <= 0.0).any() or base_s < -MINOR * float(seconds.mean()):
+            continue  # nothing takes less than no time: what is a little longer does not take twice as long for that
         rest = float(((centred - columns @ cost) ** 2).sum())
         criterion = size * float(np.log(max(rest, 1e-300) / size)) + len(at) * float(np.log(size))
         token_s, square_s = (cost / means).tolist()
-        base_s, none = float(seconds.mean() - cost.sum()), size * float(np.log(max(whole, 1e-300) / size))
+        none = size * float(np.log(max(whole, 1e-300) / size))
         explained = 1.0 - rest / max(whole, 1e-300)
         found.append((criterion, LengthCost(base_s, token_s, square_s, explained, none - criterion)))
     return min(found, key=lambda each: each[0])[1] if found else None

@@ -20,7 +20,7 @@ ADVICE = {
     "launch-bound": "Launch fewer and longer kernels: torch.compile(mode='reduce-overhead') or a CUDA graph, fused "
     "operators and optimizers (fused=True, foreach=True), larger batches.",
     "host-bound": "Do this ahead of time: in worker processes of the loader, in a background thread, or after the "
-    "launches of a step, while the device works.",
+    "launches of a step, while the device works. If it mostly launches kernels, use torch.compile or a CUDA graph.",
     "copy-bound": "Copy batches while the device computes: DataLoader(pin_memory=True), to(device, non_blocking=True), "
     "and the next batch on a stream of its own. Or send less: smaller data types, and conversion on the device.",
     "device-bound": "Make these kernels cheaper (a smaller data type, torch.compile, fused or flash attention), or use "

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.evidence import DeviceStep, DeviceTime, Evidence, InputBound
+from scalana.detectors.evidence import DeviceStep, DeviceTime, Evidence, InputBound, Loading
 from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
 from scalana.detectors.limits.advice import ADVICE, ADVICE_TRANSFERS, LOAD_AHEAD
@@ -50,6 +50,8 @@ INPUT, COPY, SYNC, LAUNCH, HOST, DEVICE, COMMUNICATION = (
 )
 _COPIES = re.compile(r"[Mm]emcpy.*(HtoD|Host ?To ?Device)|CopyHostToDevice")
 """In names of what devices do: copies from their hosts."""
+_LOADER = re.compile(r"DataLoader|_next_data|utils/data/|dataloader\.py|\b__next__\b")
+"""In files and names of functions: those of loaders."""
 _NOTHING = Extent((), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
@@ -75,12 +77,10 @@ def device_causes(profile: DeviceProfile, facts: Facts) -> list[DeviceCause]:
 
 def _input(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[DeviceCause]:
     """Waiting for data, while devices have nothing to do."""
-    spans = facts.ppg.spans
-    rows, periods = spans.rows("data"), _loads(facts)
-    rows = rows[(spans.rank[rows] >= 0) & (spans.rank[rows] < facts.timeline.ranks)]
+    periods = _loads(profile, facts)
     idle_s, waited_s = (_in_a_step(profile, name, periods) for name in ("idle", "host"))
     half_s, without_s = _steps_s(waited_s, lambda part: shorter_in(part, periods), profile)
-    if not len(rows) or not _shared(idle_s) or not is_worth(without_s, profile.whole):
+    if not len(periods) or not _shared(idle_s) or not is_worth(without_s, profile.whole):
         return
 
     def savings(waits: DataWaits, left: list[FloatArray], of: Facts) -> list[float]:
@@ -93,13 +93,13 @@ def _input(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[Devi
         yield DeviceCause(cause, float(idle_s.min()))
         return
     work = profile.of(Activity.WORK)
+    at = CodeLocation(TargetKind.OWN, -1, -1)
     if work:
         at = max(work, key=lambda one: _spent_s(one, profile, lambda host: inside(periods, host))).place.location
-    else:
-        longest = int(rows[np.argmax(spans.end_s(rows) - spans.start_s(rows))])
-        at = CodeLocation(TargetKind.OWN, int(spans.vertex[longest]), int(spans.line[longest]) or -1)
-    bound = InputBound(profile.whole.step_s, float(np.median(waited_s)), [], [])
-    evidence = Evidence(loading=loading_at(rows, facts), input_bound=bound)
+    rows = facts.ppg.spans.rows("data")
+    has_steps = profile.whole.has_steps
+    bound = InputBound(profile.whole.step_s, float(np.median(waited_s)), [], []) if has_steps else None
+    evidence = Evidence(loading=loading_at(rows, facts) if len(rows) else Loading(), input_bound=bound)
     finding = replace(_finding(INPUT, at, waited_s, (half_s, without_s), profile, facts), advice=LOAD_AHEAD)
     limit = finding.evidence.step_limit
     finding = replace(finding, evidence=replace(evidence, step_limit=limit, callers=finding.evidence.callers))
@@ -160,14 +160,16 @@ def _waits(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[Devi
 
 def _launches(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[DeviceCause]:
     """Launches, which take hosts longer than devices take for what is launched."""
-    if left_s < WORTH_IF_ONCE * profile.whole.step_s:
+    least_s = WORTH_IF_ONCE * profile.whole.step_s
+    if left_s < least_s:
         return
-    loads = _loads(facts)
+    loads = _loads(profile, facts)
     spent_s = _by_rank(profile, "launches") - _in_a_step(profile, "launches", loads)
     half_s, without_s = _steps_s(
         spent_s, lambda part: shorter(part, "launches", lambda parts: inside(loads, parts) <= 0.0), profile
     )
-    if not _shared(spent_s) or not is_worth(without_s, profile.whole):
+    idle_s = _idle_in_launches_s(profile, loads)
+    if idle_s < least_s or not _shared(spent_s) or not is_worth(without_s, profile.whole):
         return
     at, most_s = CodeLocation(TargetKind.OWN, -1, -1), SHARE_OF_ITS_OWN * float(spent_s.sum())
     for one in profile.of(Activity.WORK):
@@ -175,17 +177,23 @@ def _launches(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[D
         if launching_s >= most_s:
             at, most_s = one.place.location, launching_s
     finding = _finding(LAUNCH, at, spent_s, (half_s, without_s), profile, facts)
-    yield DeviceCause(SharedCause(finding, _NOTHING, _even(spent_s)), left_s)
+    yield DeviceCause(SharedCause(finding, _NOTHING, _even(spent_s)), min(idle_s, left_s))
 
 
 def _hosts(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[DeviceCause]:
-    """The place of hosts without which a step is shortest, where devices have nothing to do meanwhile."""
-    least_s = WORTH_IF_ONCE * profile.whole.step_s
-    for one in profile.of(Activity.WORK)[:1]:
-        idle_s = min(float(one.idle_s.min()), left_s)
+    """The place of hosts without which a step is shortest, where devices have nothing to do meanwhile, and hosts do
+    more than launch."""
+    least_s, launching = WORTH_IF_ONCE * profile.whole.step_s, _launching(profile)
+    works = (
+        one
+        for one in profile.of(Activity.WORK)
+        if min(_idle_outside_s(one, launching, profile), left_s) >= least_s and _shared(one.idle_s)
+    )
+    for one in works:
         steps_s = _without(one, profile, facts)
-        if idle_s >= least_s and _shared(one.idle_s) and is_worth(steps_s[1], profile.whole):
+        if is_worth(steps_s[1], profile.whole):
             yield _at_place(HOST, one, steps_s, profile, facts)
+            return
 
 
 def _communication(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[DeviceCause]:
@@ -239,10 +247,11 @@ def _finding(
     whole, (half_s, without_s) = profile.whole, steps_s
     steps = len(facts.steps) - facts.steps.warm_up if facts.steps is not None and whole.has_steps else 1
     limit = step_limit(float(spent_s.mean()), half_s, without_s, whole)
-    works = sum(len(one.device) for one in profile.replay.rounds) / facts.timeline.ranks / profile.replay.steps
+    ranks = profile.replay.ranks
+    works = sum(len(one.device) for one in profile.replay.rounds) / len(ranks) / profile.replay.steps
     device = DeviceStep(float(_by_rank(profile, "device").mean()), float(profile.replay.idle_s().mean()), works)
     return replace(
-        finding_at(at, list(range(facts.timeline.ranks)), float(spent_s.sum()) * steps, facts.psg, kind),
+        finding_at(at, ranks, float(spent_s.sum()) * steps, facts.psg, kind),
         saving_s=max(whole.step_s - without_s, 0.0) * steps,
         evidence=Evidence(step_limit=limit, device_step=device, callers=callers(at.vertex, facts.psg)),
         advice=ADVICE[kind] if kind in ADVICE else LOAD_AHEAD,
@@ -253,14 +262,16 @@ def _by_rank(profile: DeviceProfile, name: str) -> FloatArray:
     """What ranks spend on parts of a name in a step ``[ranks]``."""
     ranks = len(profile.replay.rounds[0].begin_s)
     parts = [getattr(one, name) for one in profile.replay.rounds]
-    return np.asarray(sum(np.bincount(one.rank, one.seconds, ranks) for one in parts) / profile.replay.steps)
+    seconds = sum(np.bincount(one.rank, one.seconds, ranks) for one in parts) / profile.replay.steps
+    return np.asarray(seconds)[profile.replay.ranks]
 
 
 def _in_a_step(profile: DeviceProfile, name: str, periods: Periods) -> FloatArray:
     """What of parts of a name lies in some periods, in a step ``[ranks]``."""
     ranks = len(profile.replay.rounds[0].begin_s)
     parts = [getattr(one, name) for one in profile.replay.rounds]
-    return np.asarray(sum(np.bincount(one.rank, inside(periods, one), ranks) for one in parts) / profile.replay.steps)
+    seconds = sum(np.bincount(one.rank, inside(periods, one), ranks) for one in parts) / profile.replay.steps
+    return np.asarray(seconds)[profile.replay.ranks]
 
 
 def _spent_s(
@@ -276,12 +287,57 @@ def _spent_s(
     return found / profile.replay.steps
 
 
-def _loads(facts: Facts) -> Periods:
-    """When ranks wait for data."""
-    spans = facts.ppg.spans
+def _idle_in_launches_s(profile: DeviceProfile, loads: Periods) -> float:
+    """What devices of all ranks have nothing to do while their hosts launch, in a step, but for loading."""
+    launching, ranks = _launching(profile), len(profile.replay.rounds[0].begin_s)
+    found = np.zeros(ranks)
+    for of in profile.replay.rounds:
+        idle_s = np.maximum(inside(launching, of.idle) - inside(loads, of.idle), 0.0)
+        found += np.bincount(of.idle.rank, idle_s, ranks)
+    return float(found[profile.replay.ranks].min()) / profile.replay.steps
+
+
+def _idle_outside_s(one: DevicePlace, periods: Periods, profile: DeviceProfile) -> float:
+    """What devices of all ranks have nothing to do while their hosts are at a place, outside of some periods, in a
+    step."""
+    ranks = len(profile.replay.rounds[0].begin_s)
+    found = np.zeros(ranks)
+    for of in profile.replay.rounds:
+        here = np.isin(of.idle.what, one.kinds)
+        found += np.bincount(of.idle.rank, np.where(here, of.idle.seconds - inside(periods, of.idle), 0.0), ranks)
+    return float(found[profile.replay.ranks].min()) / profile.replay.steps
+
+
+def _launching(profile: DeviceProfile) -> Periods:
+    """When hosts launch."""
+    parts = [of.launches for of in profile.replay.rounds]
+    rank, start_s, seconds = (
+        np.concatenate([getattr(one, name) for one in parts]) for name in ("rank", "start_s", "seconds")
+    )
+    return Periods.joined(rank, start_s, start_s + seconds, len(profile.replay.rounds[0].begin_s))
+
+
+def _loads(profile: DeviceProfile, facts: Facts) -> Periods:
+    """When ranks wait for data, by spans; where there are none, by the functions that they are in."""
+    spans, ranks = facts.ppg.spans, facts.timeline.ranks
     rows = spans.rows("data")
-    rows = rows[(spans.rank[rows] >= 0) & (spans.rank[rows] < facts.timeline.ranks)]
-    return Periods.joined(spans.rank[rows], spans.start_s(rows), spans.end_s(rows), facts.timeline.ranks)
+    rows = rows[(spans.rank[rows] >= 0) & (spans.rank[rows] < ranks)]
+    if len(rows):
+        return Periods.joined(spans.rank[rows], spans.start_s(rows), spans.end_s(rows), ranks)
+    kinds = profile.devices.kinds
+    loads = np.array([_is_loading(int(vertex), facts) for vertex in kinds.vertex], np.bool_)
+    some = [(of.host, np.flatnonzero(loads[of.host.what])) for of in profile.replay.rounds]
+    rank, start_s, seconds = (
+        np.concatenate([getattr(host, name)[at] for host, at in some]) for name in ("rank", "start_s", "seconds")
+    )
+    return Periods.joined(rank, start_s, start_s + seconds, ranks)
+
+
+def _is_loading(vertex: int, facts: Facts) -> bool:
+    """Whether a host is in a DataLoader at a vertex."""
+    psg = facts.psg
+    around = psg[vertex], *psg.ancestors(vertex)
+    return any(_LOADER.search(f"{one.place.file} {one.place.name}") for one in around)
 
 
 def _without(one: DevicePlace, profile: DeviceProfile, facts: Facts) -> tuple[float, float]:
@@ -297,7 +353,9 @@ def _steps_s(
     ``[ranks]``."""
     middle_s = float(np.sort(spent_s)[(len(spent_s) - 1) // 2])
     share = np.where(spent_s > (1.0 + ORDINARY) * middle_s, middle_s / np.maximum(spent_s, 1e-300), 1.0)
-    half_s, without_s = (profile.replay.changed_step_s(removal_of(part * share)) for part in (HALF, NOTHING))
+    of_all = np.ones(len(profile.replay.rounds[0].begin_s))
+    of_all[profile.replay.ranks] = share
+    half_s, without_s = (profile.replay.changed_step_s(removal_of(part * of_all)) for part in (HALF, NOTHING))
     return half_s, without_s
 
 

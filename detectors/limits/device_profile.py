@@ -58,10 +58,13 @@ class DeviceProfile:
 def device_profile(facts: Facts) -> DeviceProfile | None:
     """Of the steps that devices were looked at in; None where there are none, or some ranks have no device."""
     devices = facts.devices
+    ranks = sorted(devices.of_rank)
+    if set(ranks) | set(facts.run.missing_ranks) != set(range(facts.timeline.ranks)):
+        return None
     rounds = rounds_of(devices, facts.timeline, facts.steps)
     if not rounds:
         return None
-    replay = DeviceReplay(rounds)
+    replay = DeviceReplay(rounds, ranks)
     found = [one for activity in _PARTS for one in _places(activity, replay, devices, facts)]
     chosen = that_matter([one.place for one in found], replay.step_s)
     known = {id(one.place): one for one in found}
@@ -120,21 +123,21 @@ def _places(activity: Activity, replay: DeviceReplay, devices: Devices, facts: F
     for place, rows in _grouped(activity, kinds, seconds[kinds].sum(axis=1), devices, facts):
         activities = _activities(rows, devices, facts) if activity is Activity.WORK else _NONE
         vertices = rows if activity is Activity.TRANSFER else _NONE
-        spent = seconds[rows].sum(axis=0) / replay.steps
+        spent = seconds[rows][:, replay.ranks].sum(axis=0) / replay.steps
         cpu_s, core_wait_s = _parts_of(activities, float(spent.mean()), facts)
         profile = PlaceProfile(
             place,
             spent,
             cpu_s,
             core_wait_s,
-            path_s[rows].sum(axis=0) / replay.steps,
+            path_s[rows][:, replay.ranks].sum(axis=0) / replay.steps,
             0.0,
             0.0,
             activities,
             vertices,
             activity,
         )
-        yield DevicePlace(profile, rows, idle_s[rows].sum(axis=0) / replay.steps)
+        yield DevicePlace(profile, rows, idle_s[rows][:, replay.ranks].sum(axis=0) / replay.steps)
 
 
 def _on_path(parts: Parts, of: Round) -> FloatArray:

@@ -45,9 +45,10 @@ def _explained(causes: list[DeviceCause], profile: DeviceProfile) -> list[Extent
     """That devices have nothing to do, where causes explain most of it that are alike on all ranks: no rank is then at
     fault for what its device has less to do than those of others."""
     even_s = sum(one.idle_s for one in causes if one.cause.is_even)
-    idle_s, found = profile.replay.idle_s(), []
-    for rank, device in profile.devices.of_rank.items():
-        if even_s <= 0.0 or even_s < MAJORITY * idle_s[rank]:
+    found = []
+    for rank, idle_s in zip(profile.replay.ranks, profile.replay.idle_s().tolist(), strict=True):
+        device = profile.devices.of_rank[rank]
+        if even_s <= 0.0 or even_s < MAJORITY * idle_s:
             continue
         begin_s, end_s = float(device.windows[0, 0]), float(device.windows[-1, 2])
         found.append(Extent((rank,), windows_s=device.busy.gaps(begin_s, end_s), on_device=True))

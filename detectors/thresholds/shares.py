@@ -160,6 +160,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `findings`: part of the time that a process is at a line, up to which others are hardly there
 - `input_bound`: part of a step that every rank waits for data, from which it is a cause that all share
 - `join_waits`: part of a burst within which it must end when the other thread is done
+- `length_costs`: part of the mean seconds by which the base of a cost of lengths may be below 0
 - `named_line`: part of the time in the calls with excess that those without must take, to show that these have none
 - `recorded_messages`: part of all messages from which on they show how a program sends
 - `roles`: part of the CPU seconds of those that are waited for, below which those that wait have no work of their own;

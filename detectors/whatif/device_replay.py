@@ -20,6 +20,8 @@ class DeviceReplay:
     """The steady state of a run with devices, ready to be replayed with changes."""
 
     rounds: Sequence[Round]
+    ranks: list[int]
+    """Those that have a record, and a device."""
 
     @property
     def steps(self) -> int:
@@ -36,7 +38,7 @@ class DeviceReplay:
         return sum(one.moments.changed_round_s(removal(one)) for one in self.rounds) / self.steps
 
     def idle_s(self) -> FloatArray:
-        """What the device of each rank has nothing to do in a step ``[ranks]``."""
+        """What each device has nothing to do in a step ``[ranks that have one]``."""
         return np.asarray(sum(one.idle_s for one in self.rounds) / self.steps)
 
 

@@ -179,19 +179,17 @@ class _Collected:
 
 
 def rounds_of(devices: Devices, timeline: Timeline, steps: Steps | None) -> list[Round]:
-    """The rounds of the steady state; a run without steps is one. None where a rank has no device."""
-    if set(devices.of_rank) != set(range(timeline.ranks)):
-        return []
-    found = [_round(devices, timeline, (begin_s, end_s), count) for begin_s, end_s, count in _stretches(devices, steps)]
+    """The rounds of the steady state; a run without steps is one."""
+    stretches = _stretches(devices, timeline.ranks, steps)
+    found = [_round(devices, timeline, (begin_s, end_s), count) for begin_s, end_s, count in stretches]
     return [one for one in found if one is not None]
 
 
-def _stretches(devices: Devices, steps: Steps | None) -> list[tuple[FloatArray, FloatArray, int]]:
-    """Begins and ends of stretches of steps that follow each other, by rank, and how many steps these are."""
-    ranks = sorted(devices.of_rank)
-    first, last = (
-        np.array([devices.of_rank[rank].windows[at, column] for rank in ranks]) for at, column in ((0, 0), (-1, 2))
-    )
+def _stretches(devices: Devices, ranks: int, steps: Steps | None) -> list[tuple[FloatArray, FloatArray, int]]:
+    """Begins and ends of stretches of steps that follow each other ``[ranks]``, and how many steps these are."""
+    first, last = np.full(ranks, -np.inf), np.full(ranks, np.inf)
+    for rank, device in devices.of_rank.items():
+        first[rank], last[rank] = device.windows[0, 0], device.windows[-1, 2]
     if steps is None or steps.warm_up >= len(steps):
         return [(first, last, 1)]
     start_s, end_s = steps.on_all_ranks()

@@ -37,6 +37,9 @@ _WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "subprocess.py")
 _WAITING_FOLDERS = ("/multiprocessing/", "/concurrent/futures/", "/torch/utils/data/")
 _STARTS = re.compile(r"/(multiprocessing|multiprocess|loky/backend|billiard)/|^<frozen importlib")
 """What a line of code that starts a process may call: libraries that start processes, and their import."""
+_MANAGERS = re.compile(r"/(multiprocessing|multiprocess)/managers\.py$")
+_PROXY = "<proxy>"
+"""Stands for the file of the methods of proxies, which are made from text."""
 _SPINNING = re.compile(r"<(libgomp|libiomp5|libomp)[-.\w]*>")
 """Runtimes of OpenMP: whoever is in there waits for the other threads of its team."""
 _RESTING = frozenset(
@@ -135,10 +138,10 @@ def _frames(
     library's, and its lines tell nothing. ``by_value`` are the files of code that came by value.
     """
     codes = [_CodeFrames(None, _LOST, True, False, False, False)]
-    starting = _starting(tree)
+    starting, proxies = _starting(tree), _proxies(tree)
     for number, (code, named) in enumerate(tree.codes[1:], 1):
         file = by_value.get((code.name, code.first_line), named) if is_unpickled(named) else named
-        file = f"<{STARTED}>" if number in starting else file
+        file = f"<{STARTED}>" if number in starting else _PROXY if number in proxies else file
         frame = FrameRef(file, code.name, code.first_line, code.first_line)
         library = placer.is_library(frame)
         lines = not library or placer.is_model_code(file) or file in wrappers
@@ -164,6 +167,16 @@ def _starting(tree: CallTree) -> set[int]:
     for parent, code in zip(tree.parent[called].tolist(), tree.code[called].tolist(), strict=True):
         by_line.setdefault(int(tree.code[parent]), set()).add(tree.codes[code][1].replace("\\", "/"))
     return {row for row, files in by_line.items() if all(map(_STARTS.search, files))}
+
+
+def _proxies(tree: CallTree) -> set[int]:
+    """Rows of methods that ``multiprocessing.managers`` makes for its proxies: they only call that module."""
+    rows = [row for row, (code, file) in enumerate(tree.codes) if file == "<string>" and code.name != "<module>"]
+    called = np.flatnonzero(np.isin(tree.code[tree.parent], rows) & (tree.parent > 0))
+    by_method: dict[int, set[str]] = {}
+    for method, code in zip(tree.code[tree.parent[called]].tolist(), tree.code[called].tolist(), strict=True):
+        by_method.setdefault(method, set()).add(tree.codes[code][1].replace("\\", "/"))
+    return {row for row, files in by_method.items() if all(map(_MANAGERS.search, files))}
 
 
 @dataclass(slots=True)

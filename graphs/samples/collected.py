@@ -10,6 +10,7 @@ from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.readers.columns.gather import Gathered
 from scalana.graphs.readers.columns.span_reading import SpanTable
+from scalana.graphs.samples.inside import span_of_samples
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.runtime.record.format import SPAN_TYPE, Code
 
@@ -63,20 +64,7 @@ def _inside(data: Gathered, places: Places, psg: PSG) -> BoolArray:
     table, samples = data.spans, data.samples
     rows = _collections(table)
     rows = rows[~_on_purpose(table.path[rows].astype(np.int64), places, psg)]
-    if not len(rows) or not len(samples):
-        return np.zeros(len(samples), np.bool_)
-    thread = table.lanes.thread[table.lane[rows]].astype(np.int64)
-    start, end = table.start_ns[rows].astype(np.int64), table.end_ns[rows].astype(np.int64)
-    time = samples.time_ns.astype(np.int64)
-    origin = min(int(time.min()), int(start.min()))
-    span = max(int(time.max()), int(end.max())) - origin + 1
-    order = np.lexsort((start, thread))
-    begins = (thread * span + start - origin)[order]
-    key = samples.thread.astype(np.int64) * span + (time - origin)
-    last = np.searchsorted(begins, key, side="right") - 1
-    known = last >= 0
-    at = order[np.maximum(last, 0)]
-    return np.asarray(known & (thread[at] == samples.thread) & (time <= end[at]))
+    return np.asarray(span_of_samples(table, rows, samples) >= 0)
 
 
 def _on_purpose(path: IntArray, places: Places, psg: PSG) -> BoolArray:

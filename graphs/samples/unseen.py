@@ -15,7 +15,7 @@ from scalana.graphs.arrays.types import BoolArray
 from scalana.graphs.readers.columns.call_tree import CallTree
 from scalana.graphs.readers.columns.gather import Gathered
 from scalana.graphs.readers.processes.main_thread import main_thread
-from scalana.runtime.record.format import ProcessRecord
+from scalana.graphs.samples.library_code import library_codes
 
 _NS = 1e-9
 
@@ -37,7 +37,6 @@ OWN_WAYS = (
     OwnWay("Ray's collectives", "/ray/util/collective/"),
     OwnWay("NCCL of its own (pynccl)", "/device_communicators/pynccl"),
     OwnWay("DeepEP", "/deep_ep/"),
-    OwnWay("joblib's loky", "/loky/", ("/joblib/",)),
     OwnWay("Dask's workers", "/distributed/nanny.py", ("/distributed/", "/dask/")),
     OwnWay("billiard", "/billiard/"),
     OwnWay("mpire", "/mpire/"),
@@ -68,7 +67,7 @@ def unseen_ways(data: Gathered) -> list[Unseen]:
     if not found:
         return []
     path_s = _seconds_by_path(data)
-    library = _library_codes(files, data.records)
+    library = library_codes(data)
     return [Unseen(way.name, _seconds_in(tree, path_s, inside, library)) for way, inside in found]
 
 
@@ -86,12 +85,6 @@ def _lies_in(tree: CallTree, path: int, codes: BoolArray) -> bool:
     while path > 0 and not codes[int(tree.code[path])]:
         path = int(tree.parent[path])
     return path > 0
-
-
-def _library_codes(files: list[str], records: list[ProcessRecord]) -> BoolArray:
-    """Which codes are of no program: of a library, or of the interpreter itself."""
-    folders = tuple({folder for record in records for folder in record.meta.get("lib_dirs", "").split(":") if folder})
-    return np.array([file.startswith(("<", *folders)) for file in files], np.bool_)
 
 
 def _seconds_by_path(data: Gathered) -> dict[int, float]:

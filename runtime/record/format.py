@@ -146,7 +146,7 @@ UNWRITTEN_CALLS = 7
 
 SPAN_TYPES = (
     "other", "region", "step", "phase", "module", "device", "action", "", "trajectory", "request", "kernel", "copy",
-    "transfer", "optimizer", "data", "wait", "await", "collection",
+    "transfer", "optimizer", "data", "wait", "await", "collection", "serialisation",
 )  # fmt: skip
 """What the types of spans are called, by their numbers; the same as in ``_core/module/span_types.h``."""
 SPAN_TYPE = {name: number for number, name in enumerate(SPAN_TYPES) if name}

@@ -131,6 +131,11 @@ def take(handle: int, *ids: int) -> None:
     _end(handle, ids)
 
 
+def took_before(handle: int, since: tuple[int, int] | None, until: tuple[int, int] | None, *ids: int) -> None:
+    """What :func:`idle` began at a moment was over at another one, if that is known: what came was unpickled then."""
+    _end_before(_TAKE, handle, since, until, ids)
+
+
 def took(call: int, *others: int, takes_part: bool = True) -> None:
     """This thread begins with a call; it was idle since it had done the last one, if it did one before.
 
@@ -241,6 +246,11 @@ def expect(closed: int = 0) -> int:
 def message(handle: int, message_id: int, *others: int) -> None:
     """What :func:`expect` began is over: there is a message, or none (0). ``others`` are other ids that it may have."""
     _end(handle, (message_id, *others) if message_id else ())
+
+
+def message_before(handle: int, since: tuple[int, int] | None, until: tuple[int, int] | None, message_id: int) -> None:
+    """The same of what :func:`expect` began."""
+    _end_before(_GET, handle, since, until, (message_id,) if message_id else ())
 
 
 def asked() -> None:
@@ -359,6 +369,21 @@ def _end(handle: int, ids: tuple[int, ...]) -> None:
             core.end_as(handle, *ids)
         except Exception as failure:
             _failed(failure)
+
+
+def _end_before(
+    operation: int,
+    handle: int,
+    since: tuple[int, int] | None,
+    until: tuple[int, int] | None,
+    ids: tuple[int, ...],
+) -> None:
+    if since is None or until is None or not ids:
+        _end(handle, ids)
+        return
+    _end(handle, ())
+    for one in ids:
+        _event(operation, one, (since, until))
 
 
 def _event(

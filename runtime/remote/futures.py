@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls
+from scalana.runtime.remote import calls, pickles
 from scalana.runtime.remote.pipes import id_of_queue
 from scalana.runtime.remote.processes import end_of
+from scalana.runtime.remote.queues import hands_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ def patch_pools(module: Any) -> None:
     _patches.wrap(pool, "shutdown", _shutdown, "waits for process pools to end")
     _patches.wrap(module, "_process_worker", _process_worker, "calls of process pools")
     _patches.wrap(module, "_sendback_result", _sendback_result, "calls of process pools")
+    _patches.wrap(getattr(module, "_SafeQueue", None), "put", _hand_over, "what pools pickle")
+    _patches.wrap(
+        getattr(module, "_ExecutorManagerThread", None),
+        "wait_result_broken_or_wakeup",
+        _come_back,
+        "what pools unpickle",
+    )
 
 
 def patch_waits(module: Any) -> None:
@@ -109,6 +117,8 @@ def _process_worker(original: Function) -> Function:
 
             def recorded(*args: Any, **kwargs: Any) -> Any:
                 closed = calls.mixed(pool, _CLOSED)
+                pickles.begin_load()
+                since = calls.moment()
                 handle = calls.idle(closed)
                 call = closed
                 try:
@@ -117,7 +127,8 @@ def _process_worker(original: Function) -> Function:
                         call = calls.mixed(pool, item.work_id + 1)
                     return item
                 finally:
-                    calls.take(handle, call)
+                    calls.took_before(handle, since, pickles.loading_since(), call)
+                    pickles.loaded(pickles.ARGUMENTS, call)
 
             pool = _pool[0] = id_of_queue(call_queue)
             call_queue.get = recorded
@@ -134,13 +145,47 @@ _pool = [0]
 
 def _sendback_result(original: Function) -> Function:
     def send_back(result_queue: Any, work_id: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _pool[0] or session.core is None:
+            return original(result_queue, work_id, *args, **kwargs)
+        call = calls.mixed(_pool[0], work_id + 1)
+        pickles.expect(pickles.Next(pickles.RESULT, call, then=lambda: calls.reply(call)))
         try:
             return original(result_queue, work_id, *args, **kwargs)
         finally:
-            if _pool[0] and session.core is not None:
-                _patches.tried("a result was not recorded", lambda: calls.reply(calls.mixed(_pool[0], work_id + 1)))
+            if pickles.left() is not None:
+                calls.reply(call)
 
     return send_back
+
+
+def _hand_over(original: Function) -> Function:
+    def put(self: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        work = getattr(obj, "work_id", None)
+        if work is not None and session.core is not None:
+            _patches.tried("a pickle is not known", lambda: hands_over(obj, calls.mixed(id_of_queue(self), work + 1)))
+        return original(self, obj, *args, **kwargs)
+
+    return put
+
+
+def _come_back(original: Function) -> Function:
+    """What the thread of a pool waits for: a result, which it unpickles before others have it."""
+
+    def wait_result_broken_or_wakeup(self: Any) -> Any:
+        pickles.begin_load()
+        found = original(self)
+
+        def tell() -> None:
+            work = getattr(found[0], "work_id", None)
+            if work is not None:
+                call = calls.mixed(id_of_queue(self.call_queue), work + 1)
+                pickles.loaded(pickles.RESULT, call, given=call, taken=call)
+
+        if pickles.loading_since() is not None:
+            _patches.tried("a result was not recorded", tell)
+        return found
+
+    return wait_result_broken_or_wakeup
 
 
 def _ids(futures: Any) -> list[int]:

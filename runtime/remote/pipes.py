@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from scalana.runtime.remote import calls
+from scalana.runtime.remote import calls, libraries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,10 @@ def id_of_queue(queue: Any) -> int:
 
 
 def _owner() -> int:
-    """The process that has started this one by :mod:`multiprocessing`, or else this one: an inode may be used again."""
-    process = sys.modules.get("multiprocessing.process")
-    parent = process.parent_process() if process is not None else None
-    return os.getpid() if parent is None else int(parent.pid)
+    """The process that has started this one by such a library, or else this one: an inode may be used again."""
+    for package in libraries.LIKE_MULTIPROCESSING:
+        process = sys.modules.get(f"{package}.process")
+        parent = process.parent_process() if process is not None else None
+        if parent is not None:
+            return int(parent.pid)
+    return os.getpid()

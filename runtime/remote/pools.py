@@ -11,7 +11,7 @@ from _thread import _local
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls
+from scalana.runtime.remote import calls, pickles
 from scalana.runtime.remote.pipes import id_of_queue
 from scalana.runtime.remote.processes import end_of
 
@@ -26,7 +26,7 @@ _CLOSED, _JOB, _TASK, _DONE = range(4)
 """What an id is of: the end of a pool, all that a job hands over at once, one task by itself, the result of one."""
 _patches = Patches("multiprocessing.Pool")
 _lazy = _local()
-"""``items``: whether this thread hands over items that are made one by one."""
+"""``items``: whether this thread hands over items that are made one by one; ``task``: the last that it has."""
 
 
 def patch(module: Any) -> None:
@@ -37,6 +37,10 @@ def patch(module: Any) -> None:
         _patches.wrap(pool, name, _imap, "calls of pools")
     _patches.wrap(pool, "_guarded_task_generation", _tasks, "calls of pools")
     _patches.wrap(module, "worker", _worker, "calls of pools")
+    for name, make in (("_handle_tasks", _handle_tasks), ("_handle_results", _handle_results)):
+        _patches.wrap(pool, name, make, "what pools pickle")
+        if hasattr(pool, name):
+            setattr(pool, name, staticmethod(getattr(pool, name)))
     _patches.wrap(pool, "join", _join, "waits for pools to end")
     _patches.wrap(pool, "terminate", _terminate, "ends of pools")
     for kind in (module.ApplyResult, module.IMapIterator):
@@ -105,7 +109,8 @@ def _tasks(original: Function) -> Function:
 
 def _one_by_one(tasks: Iterator[Any], pool: int, job: int) -> Iterator[Any]:
     for number, task in enumerate(tasks):
-        calls.submit(_call(pool, _TASK, job, number))
+        _lazy.task = _call(pool, _TASK, job, number)
+        calls.submit(_lazy.task)
         yield task
 
 
@@ -130,6 +135,8 @@ def _taking(get: Function, pool: int) -> Function:
     closed = _call(pool, _CLOSED)
 
     def recorded() -> Any:
+        pickles.begin_load()
+        since = calls.moment()
         handle = calls.idle(closed)
         taken: tuple[int, ...] = (closed,)
         try:
@@ -140,7 +147,8 @@ def _taking(get: Function, pool: int) -> Function:
                 taken = (_call(pool, _JOB, job), _call(pool, _TASK, job, number))
             return task
         finally:
-            calls.take(handle, *taken)
+            calls.took_before(handle, since, pickles.loading_since(), *taken)
+            pickles.loaded(pickles.ARGUMENTS, taken[0])
 
     return recorded
 
@@ -148,10 +156,75 @@ def _taking(get: Function, pool: int) -> Function:
 def _replying(put: Function, pool: int) -> Function:
     def recorded(result: Any) -> None:
         job, number = result[:2]
-        # Once the last result is there, the pool may end this process at once.
-        calls.reply(_call(pool, _DONE, job, number))
-        calls.flush()
-        put(result)
+
+        def reply() -> None:
+            # Once the last result is there, the pool may end this process at once.
+            calls.reply(_call(pool, _DONE, job, number))
+            calls.flush()
+
+        pickles.expect(pickles.Next(pickles.RESULT, _call(pool, _JOB, job), then=reply))
+        try:
+            put(result)
+        finally:
+            if pickles.left() is not None:
+                reply()
+
+    return recorded
+
+
+# ---- what the threads of a pool do in between ----
+
+
+def _handle_tasks(original: Function) -> Function:
+    def handle_tasks(taskqueue: Any, put: Any, outqueue: Any, pool: Any, cache: Any) -> Any:
+        return original(taskqueue, _sending(put, cache), outqueue, pool, cache)
+
+    return handle_tasks
+
+
+def _sending(put: Function, cache: Any) -> Function:
+    def recorded(task: Any) -> None:
+        def know() -> None:
+            job, number = task[:2]
+            pool = getattr(cache.get(job), "_scalana_pool", 0)
+            if pool:
+                handed, given = _call(pool, _JOB, job), _call(pool, _TASK, job, number)
+                by_itself = getattr(_lazy, "task", None) == given
+                taken, call = (0, given) if by_itself else (handed, handed)
+                pickles.expect(pickles.Next(pickles.ARGUMENTS, call, given, taken))
+
+        if task is not None and session.core is not None:
+            _patches.tried("a pickle is not known", know)
+        try:
+            put(task)
+        finally:
+            pickles.left()
+
+    return recorded
+
+
+def _handle_results(original: Function) -> Function:
+    def handle_results(outqueue: Any, get: Any, cache: Any) -> Any:
+        return original(outqueue, _receiving(get, cache), cache)
+
+    return handle_results
+
+
+def _receiving(get: Function, cache: Any) -> Function:
+    def recorded() -> Any:
+        pickles.begin_load()
+        result = get()
+
+        def tell() -> None:
+            job, number = result[:2]
+            pool = getattr(cache.get(job), "_scalana_pool", 0)
+            if pool:
+                done = _call(pool, _DONE, job, number)
+                pickles.loaded(pickles.RESULT, _call(pool, _JOB, job), given=done, taken=done)
+
+        if result is not None and pickles.loading_since() is not None:
+            _patches.tried("a result was not recorded", tell)
+        return result
 
     return recorded
 

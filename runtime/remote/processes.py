@@ -6,7 +6,7 @@ import sys
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls, part
+from scalana.runtime.remote import calls, libraries, part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     Function = Callable[..., Any]
 
-_POOLS = ("multiprocessing.pool", "concurrent.futures.process")
-"""Whoever waits for a pool to end does so in a call of the pool's."""
-_HELPERS = ("torch.utils.data.", "multiprocessing.managers", "multiprocessing.resource_sharer")
 _END = 1
 """What the end of a process has in its id behind that of its start."""
 _patches = Patches("multiprocessing")
@@ -42,7 +39,7 @@ def end_of(process: Any) -> int:
 def _is_helper(process: Any) -> bool:
     """Whether a process is a detail of a library's, whose work counts for who starts it."""
     home = getattr(process.__dict__.get("_target"), "__module__", None) or ""
-    return home.startswith(_HELPERS)
+    return home.startswith(libraries.HELPERS)
 
 
 def _start(original: Function) -> Function:
@@ -100,7 +97,7 @@ _ended_processes: dict[int, None] = {}
 def _join(original: Function) -> Function:
     def join(self: Any, timeout: Any = None) -> Any:
         end = end_of(self)
-        of_pool = sys._getframe(1).f_globals.get("__name__") in _POOLS
+        of_pool = sys._getframe(1).f_globals.get("__name__") in libraries.OF_POOLS
         if not end or session.core is None or of_pool or not part.is_told_apart():
             return original(self, timeout)
         handle = calls.join(end)

@@ -13,7 +13,7 @@ from _thread import _local
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls
+from scalana.runtime.remote import calls, libraries, pickles
 from scalana.runtime.remote.pipes import id_of_queue
 
 TYPE_CHECKING = False
@@ -23,16 +23,8 @@ if TYPE_CHECKING:
 
     Function = Callable[..., Any]
 
-_OF_OTHERS = {
-    "multiprocessing.pool",
-    "multiprocessing.managers",
-    "multiprocessing.forkserver",
-    "multiprocessing.resource_sharer",
-    "concurrent.futures.process",
-}
-_HOME = "multiprocessing.queues"
 _PACKAGES_OF_OTHERS = ("torch.utils.data.", "scalana.", "ray.")
-_OF_POLLS = (*_PACKAGES_OF_OTHERS, "multiprocessing.")
+_OF_POLLS = (*_PACKAGES_OF_OTHERS, *(f"{package}." for package in libraries.LIKE_MULTIPROCESSING))
 """Whose messages are details of what is recorded otherwise, or of processes that are helpers of a rank."""
 _END = b"\0"
 """Behind an id; a pickle ends with a dot."""
@@ -47,6 +39,8 @@ _message = _local()
 """``sent``: the id that goes with what this thread pickles next; ``received``: that of what it has unpickled last."""
 _pending: dict[int, list[int]] = {}
 """Ids of the messages that the thread of a queue has yet to pickle, by the address of the object."""
+_calls: dict[int, list[int]] = {}
+"""The same of calls that pools hand over."""
 _vain: dict[int, list[tuple[tuple[int, int], tuple[int, int]]]] = {}
 """When threads have waited in vain for a message, by the address of the queue or the end of a pipe."""
 
@@ -64,6 +58,7 @@ def patch_queues(module: Any) -> None:
     _patches.wrap(module.SimpleQueue, "get", _get, "messages of queues")
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_pending.clear)
+        os.register_at_fork(after_in_child=_calls.clear)
 
 
 def patch_connections(module: Any) -> None:
@@ -73,6 +68,20 @@ def patch_connections(module: Any) -> None:
     _patches.wrap(module._ConnectionBase, "recv", _get, "messages of pipes")
     _patches.wrap(module._ConnectionBase, "poll", _poll, "waits for messages")
     _patches.wrap(module, "wait", _wait, "waits for messages")
+
+
+def patch_loky_queues(module: Any) -> None:
+    """See what loky pickles, by a function of its own; ``module`` is its ``backend.queues``."""
+    _patches.wrap(module, "dumps", _dumps, "what loky pickles")
+
+
+def _dumps(original: Function) -> Function:
+    def dumps(obj: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.core is None:
+            return original(obj, *args, **kwargs)
+        return pickles.dump(lambda: original(obj, *args, **kwargs), _call_of(obj))
+
+    return dumps
 
 
 def _patch_pickler(module: Any) -> None:
@@ -86,37 +95,63 @@ def _patch_pickler(module: Any) -> None:
         """Writes an id behind a pickle, and reads it."""
 
         @classmethod
-        def dumps(cls, obj: Any, protocol: Any = None) -> Any:
-            message = _id_for(obj)
+        def dumps(cls, obj: Any, *args: Any, **kwargs: Any) -> Any:
+            if session.core is None:
+                return original.dumps(obj, *args, **kwargs)
+            message, by_thread = _id_for(obj)
             if not message:
-                return original.dumps(obj, protocol)
-            buffer = io.BytesIO()
-            original(buffer, protocol).dump(obj)
-            buffer.write(message.to_bytes(8, "little") + _END)
-            return buffer.getbuffer()
+                return pickles.dump(lambda: original.dumps(obj, *args, **kwargs), _call_of(obj))
+
+            def with_id() -> Any:
+                buffer = io.BytesIO()
+                original(buffer, *args, **kwargs).dump(obj)
+                buffer.write(message.to_bytes(8, "little") + _END)
+                return buffer.getbuffer()
+
+            return pickles.dump(
+                with_id, pickles.Next(pickles.MESSAGE, message, message, message) if by_thread else None
+            )
 
         @staticmethod
         def loads(data: Any, *args: Any, **kwargs: Any) -> Any:
             _message.received = int.from_bytes(data[-_TRAILER:-1], "little") if data[-1:] == _END else 0
-            return original.loads(data, *args, **kwargs)
+            if session.core is None:
+                return original.loads(data, *args, **kwargs)
+            return pickles.load(lambda: original.loads(data, *args, **kwargs), len(data))
 
     Pickler.__name__, Pickler.__qualname__ = original.__name__, original.__qualname__
     module._ForkingPickler = Pickler
 
 
-def _id_for(obj: Any) -> int:
-    """The id that goes with what is pickled now, 0 for none."""
+def _id_for(obj: Any) -> tuple[int, bool]:
+    """The id that goes with what is pickled now, 0 for none; and whether the thread of a queue does that."""
     sent = getattr(_message, "sent", 0)
     if sent:
         _message.sent = 0  # what is pickled within is no message
-        return int(sent)
-    waiting = _pending.get(id(obj))
-    if not waiting:
+        return int(sent), False
+    return _first(_pending, obj), True
+
+
+def _first(waiting: dict[int, list[int]], obj: Any) -> int:
+    """The first of the ids that wait for an object to be pickled, 0 for none."""
+    ids = waiting.get(id(obj))
+    if not ids:
         return 0
-    message = waiting.pop(0)
-    if not waiting:
-        _pending.pop(id(obj), None)
-    return message
+    first = ids.pop(0)
+    if not ids:
+        waiting.pop(id(obj), None)
+    return first
+
+
+def hands_over(obj: Any, call: int) -> None:
+    """The thread of a queue will pickle what a pool hands over by a call."""
+    _calls.setdefault(id(obj), []).append(call)
+
+
+def _call_of(obj: Any) -> pickles.Next | None:
+    """The call that the thread of a queue pickles now, if it is one."""
+    call = _first(_calls, obj) if _calls else 0
+    return pickles.Next(pickles.ARGUMENTS, call, call, call) if call else None
 
 
 def _is_of_others(packages: tuple[str, ...] = _PACKAGES_OF_OTHERS) -> bool:
@@ -125,9 +160,9 @@ def _is_of_others(packages: tuple[str, ...] = _PACKAGES_OF_OTHERS) -> bool:
     if caller is None:  # compiled code that no code of Python has called
         return False
     name = caller.f_globals.get("__name__", "")
-    if name == _HOME and caller.f_back is not None:  # by way of put_nowait or get_nowait
+    if name in libraries.QUEUES and caller.f_back is not None:  # by way of put_nowait or get_nowait
         name = caller.f_back.f_globals.get("__name__", "")
-    return name in _OF_OTHERS or name.startswith(packages)
+    return name in libraries.DETAILS or name.startswith(packages)
 
 
 def _queue_put(original: Function) -> Function:
@@ -179,6 +214,7 @@ def _get(original: Function) -> Function:
         if session.core is None or _is_of_others():
             return original(self, *args, **kwargs)
         _message.received = 0
+        pickles.begin_load()
         since = calls.moment()
         handle = calls.expect()
         try:
@@ -188,7 +224,8 @@ def _get(original: Function) -> Function:
             _waited_in_vain(self, since)
             raise
         message = _message.received
-        calls.message(handle, message)
+        calls.message_before(handle, since, pickles.loading_since(), message)
+        pickles.loaded(pickles.MESSAGE)
         polls = _vain.pop(id(self), ())
         if message:
             calls.expected(message, polls)

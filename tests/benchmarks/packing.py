@@ -19,9 +19,9 @@ CASES = {"one rank": "--heavy=3", "another rank in each step": "--heavy=-1"}
 JOB = Path(__file__).parent / "packed_job.py"
 
 
-def job(record: Path | None, *options: str) -> float:
-    """Seconds that a job takes after its first step."""
-    run = [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(record), "--"] if record else []
+def job(record: Path, *options: str) -> float:
+    """Seconds that a recorded job takes after its first step."""
+    run = [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(record), "--"]
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={RANKS}"]
     done = subprocess.run([*run, *launch, str(JOB), *options], stdout=subprocess.PIPE, text=True, check=True)
     (seconds,) = re.findall(r"^([\d.]+) s$", done.stdout, re.MULTILINE)
@@ -33,7 +33,7 @@ def case(folder: Path, *options: str) -> dict[str, object]:
     before_s, after_s, predicted_s, kinds = [], [], [], []
     for number in range(TRIES):
         before_s.append(job(folder / str(number), *options))
-        after_s.append(job(None, *options, "--pack=cost"))
+        after_s.append(job(folder / f"{number}-packed", *options, "--pack=cost"))
         first = scalana.analyze(folder / str(number)).findings[0]
         kinds.append(first.kind)
         predicted_s.append(first.saving_s)

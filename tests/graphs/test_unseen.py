@@ -11,7 +11,7 @@ from scalana.graphs.samples.unseen import Unseen, notes_of, unseen_ways
 
 SITE = "/usr/lib/python3/site-packages"
 PROGRAM, API = "/job/train.py", f"{SITE}/horovod/torch/mpi_ops.py"
-JOBLIB, LOKY = f"{SITE}/joblib/parallel.py", f"{SITE}/joblib/externals/loky/process_executor.py"
+DASK, NANNY = f"{SITE}/dask/base.py", f"{SITE}/distributed/nanny.py"
 
 
 class Run:
@@ -54,14 +54,14 @@ def test_a_library_that_communicates_by_itself_is_named_where_it_is_used_and_not
 def test_seconds_of_the_program_below_a_library_are_the_programs() -> None:
     """A worker runs the program's functions from the library's loop, which waits only where nothing of these runs."""
     queue = f"{SITE}/queues.py"
-    (way,) = Run((1.0, (LOKY, queue)), (4.0, (LOKY, PROGRAM)), (2.0, (LOKY, PROGRAM, queue))).unseen()
-    assert way == Unseen("joblib's loky", 1.0)
+    (way,) = Run((1.0, (NANNY, queue)), (4.0, (NANNY, PROGRAM)), (2.0, (NANNY, PROGRAM, queue))).unseen()
+    assert way == Unseen("Dask's workers", 1.0)
 
 
 def test_waiting_in_another_part_of_a_library_counts_only_where_its_workers_are_used() -> None:
     """The main process waits in files that also run tasks in threads, or in the process itself."""
-    assert Run((3.0, (PROGRAM, JOBLIB))).unseen() == []
-    assert Run((3.0, (PROGRAM, JOBLIB)), (0.5, (LOKY,))).unseen() == [Unseen("joblib's loky", 3.5)]
+    assert Run((3.0, (PROGRAM, DASK))).unseen() == []
+    assert Run((3.0, (PROGRAM, DASK)), (0.5, (NANNY,))).unseen() == [Unseen("Dask's workers", 3.5)]
 
 
 def test_notes_give_seconds_where_there_are_any() -> None:

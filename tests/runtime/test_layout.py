@@ -21,12 +21,13 @@ MS = 1_000_000
 
 def test_c_has_the_same_names() -> None:
     header = (ROOT / "runtime" / "_core" / "record" / "run_layout.h").read_text()
-    found = dict(re.findall(r"#define (\w+) (.+)", header))
+    found = dict(re.findall(r"#define (\w+) (\"[^\"]*\"|.+)", header))
     assert {name: text.strip('"') for name, text in found.items() if text.startswith('"')} == {
         "RUN_VARIABLE": layout.RUN_VARIABLE,
         "RATE_VARIABLE": layout.RATE_VARIABLE,
         "BUDGET_VARIABLE": layout.BUDGET_VARIABLE,
         "JOB_VARIABLE": layout.JOB_VARIABLE,
+        "NATIVE_VARIABLE": layout.NATIVE_VARIABLE,
         "RUN_WORLDS": layout.WORLDS,
         "RUN_RECORDS": layout.RECORDS,
         "RUN_RECORD_END": layout.RECORD,

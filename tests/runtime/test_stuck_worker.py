@@ -21,6 +21,7 @@ def line_with(text: str) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.measured
 @pytest.mark.parametrize("kind", ["loader", "pool", "executor", "child", "queue", "threads", "itself"])
 def test_what_the_main_thread_waits_for_is_named(kind: str, tmp_path: Path) -> None:
     torch_or_skip()

@@ -15,6 +15,7 @@ from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.time_split import split_by_rank
 from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.evidence import Evidence, Leaf, OpenOperation, OverSteps
+from scalana.graphs.run_info import RunInfo
 from scalana.graphs.timeline import Locations, OwnWork
 from scalana.report import names
 from scalana.report.findings import sentences
@@ -138,6 +139,14 @@ def test_bars_are_as_wide_as_their_shares(recorded: Analysis) -> None:
     bars = sum((attributes.get("class") or "") == "bar" for _, attributes in seen.elements)
     assert bars == 5 and sum(seen.widths()) == pytest.approx(100 * bars, abs=0.1)
     assert all(f".{style}{{background:" in STYLE for style in PALETTE)
+
+
+def test_hosts_have_a_bar_each() -> None:
+    split = np.arange(20.0).reshape(5, 4)
+    run = RunInfo(ranks=4, host_of_rank=["a", "a", "b", ""])
+    rows = ranks.host_rows(run, split)
+    assert [(row.name, row.seconds[0]) for row in rows] == [("a (ranks 0, 1)", 0.5), ("b (rank 2)", 2.0)]
+    assert ranks.host_rows(RunInfo(ranks=2, host_of_rank=["a", "a"]), split) == ()
 
 
 def test_of_many_ranks_neighbours_are_put_together(tmp_path: Path) -> None:

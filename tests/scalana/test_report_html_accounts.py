@@ -17,7 +17,7 @@ from tests.scalana.pages import drawn
 
 
 def analysis(name: str, account: object) -> Any:
-    return SimpleNamespace(sections={name: account}, ppg=SimpleNamespace(run=RunInfo(ranks=2)))
+    return SimpleNamespace(findings=[], sections={name: account}, ppg=SimpleNamespace(run=RunInfo(ranks=2)))
 
 
 def loop(bars: int = 4) -> RLAccount:

@@ -77,11 +77,11 @@ def test_nothing_is_not_said_of_what_was_not_recorded(tmp_path: Path) -> None:
 
 def test_what_is_not_recorded_comes_before_that_nothing_is_found(tmp_path: Path) -> None:
     analysis = balanced(tmp_path)
-    analysis.ppg.run.unseen = [Unseen("joblib's loky", 0.5 * analysis.time.total_s)]
+    analysis.ppg.run.unseen = [Unseen("Dask's workers", 0.5 * analysis.time.total_s)]
     report = " ".join(text.render(analysis).split())
     assert "Waiting is unknown: the processes spend" in report
-    assert "in joblib's loky, which is not recorded." in report and "Nothing stands out" not in report
-    analysis.ppg.run.unseen = [Unseen("joblib's loky", 0.0)]
+    assert "in Dask's workers, which is not recorded." in report and "Nothing stands out" not in report
+    analysis.ppg.run.unseen = [Unseen("Dask's workers", 0.0)]
     assert "Nothing stands out" in text.render(analysis)
 
 

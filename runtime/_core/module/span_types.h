@@ -12,7 +12,7 @@ static const char *const span_type_names[SPAN_TYPES] = {
     [SPAN_REQUEST] = "request",       [SPAN_KERNEL] = "kernel",   [SPAN_COPY] = "copy",
     [SPAN_TRANSFER] = "transfer",     [SPAN_OPTIMIZER] = "optimizer", [SPAN_DATA] = "data",
     [SPAN_WAIT] = "wait",             [SPAN_AWAIT] = "await",
-    [SPAN_COLLECTION] = "collection",
+    [SPAN_COLLECTION] = "collection", [SPAN_SERIALISATION] = "serialisation",
 };
 
 #endif

@@ -72,6 +72,7 @@ enum span_type {
     SPAN_WAIT = 15,
     SPAN_AWAIT = 16,
     SPAN_COLLECTION = 17,
+    SPAN_SERIALISATION = 18,
     SPAN_TYPES
 };
 

@@ -42,6 +42,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         when(finding),
         trend(finding),
         loading(finding),
+        serialising(finding),
         more_workers(finding),
         moved(finding),
         counted(finding),
@@ -158,6 +159,19 @@ def loading(finding: Finding) -> str:
     of = f" of `{known.dataset}`" if known.dataset is not None else ""
     workers = {None: "", 0: " (no workers)", 1: " (1 worker)"}.get(known.workers, f" ({known.workers} workers)")
     return f"This time is spent waiting for the DataLoader{of}{workers}."
+
+
+def serialising(finding: Finding) -> str:
+    """That it lies in pickling, if it does: how much of what."""
+    known = finding.evidence.serialising
+    if known is None:
+        return ""
+    what = {"arguments": "arguments of calls", "result": "results of calls", "message": "messages"}
+    objects = "1 object" if known.pickles == 1 else f"{known.pickles} objects"
+    return (
+        f"This time is spent pickling {what.get(known.pickled, 'objects')}: {objects}, "
+        f"{names.data(known.pickle_bytes)}, {names.seconds(known.pickle_s)}."
+    )
 
 
 def more_workers(finding: Finding) -> str:

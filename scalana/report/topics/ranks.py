@@ -9,6 +9,7 @@ import numpy as np
 
 from scalana.detectors.delays.time_split import split_by_rank
 from scalana.detectors.when.steady import STEADY
+from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.report import names
 from scalana.report.document.pictures import BarRow, Bars
 from scalana.report.document.sections import Section
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from scalana.detectors.analysis import Analysis
     from scalana.graphs.arrays.types import FloatArray
+    from scalana.graphs.run_info import RunInfo
 
 MOST_ROWS = 48
 """Ranks that are shown one by one; of more, neighbours are put together."""
@@ -27,7 +29,7 @@ _MOST_NAMED = 12
 
 
 def sections(analysis: Analysis) -> Sequence[Section]:
-    """A bar for every rank, or bin of ranks."""
+    """A bar for every host, where there are several, and one for every rank, or bin of ranks."""
     run = analysis.ppg.run
     if run.ranks < 2 or not len(analysis.ppg.timeline.locations):
         return []
@@ -50,8 +52,29 @@ def sections(analysis: Analysis) -> Sequence[Section]:
         text += " ▸ marks ranks that a finding names."
     if len(bins) < run.ranks:
         text += f" Of {run.ranks} ranks, neighbours share a bar (their mean), apart from ranks that findings name."
-    bars = Bars(text, tuple(time.PARTS.values()), float(split.sum(axis=0).max()), tuple(rows))
-    return [Section(time.NAME, time.HEADING, ((bars,),), is_head=True)]
+    most = float(split.sum(axis=0).max())
+    drawn = [Bars(text, tuple(time.PARTS.values()), most, tuple(rows))]
+    if by_host := host_rows(run, split):
+        words = f"{of}, of the mean rank of each host."
+        drawn.insert(0, Bars(words, tuple(time.PARTS.values()), most, by_host))
+    return [Section(time.NAME, time.HEADING, tuple((bars,) for bars in drawn), is_head=True)]
+
+
+def host_rows(run: RunInfo, split: FloatArray) -> tuple[BarRow, ...]:
+    """A bar for each host, the mean of its ranks; none where there are not several.
+
+    Args:
+        run: Has the hosts of its ranks.
+        split: Seconds by activity and rank ``[activities, ranks]``.
+    """
+    hosts = list(dict.fromkeys(filter(None, run.host_of_rank)))
+    plain = ProcessNames(run.names.role, run.names.number, run.names.of)
+    rows = []
+    for host in hosts if 1 < len(hosts) <= MOST_ROWS else ():
+        ranks = [rank for rank, own in enumerate(run.host_of_rank) if own == host]
+        mean = split[:, ranks].mean(axis=1).tolist()
+        rows.append(BarRow(f"{host} ({plain.many(ranks)})", tuple(mean), f"waiting {names.seconds(mean[2])}", False))
+    return tuple(rows)
 
 
 def _in_steps(analysis: Analysis) -> FloatArray | None:

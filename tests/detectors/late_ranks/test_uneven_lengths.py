@@ -181,6 +181,13 @@ def test_a_rank_that_is_slow_for_another_reason_is_no_matter_of_lengths() -> Non
         assert (found[0].kind, found[0].ranks) == ("late-ranks", [2])
 
 
+def test_a_rank_with_slightly_longer_sequences_is_not_twice_as_slow_for_them() -> None:
+    """No step differs from another one, so that the fit alone could not exclude it."""
+    steps = [[[256] * 16, [256] * 16, [260] * 16, [256] * 16] for _ in range(STEPS)]
+    found = findings(steps, extra_ms=lambda rank, step: 40.0 * (rank == 2))
+    assert (found[0].kind, found[0].ranks) == ("late-ranks", [2])
+
+
 def test_equal_work_has_no_finding_whatever_the_lengths() -> None:
     assert findings(drawn([12, 12, 12, 12]), attention=lambda lengths: 20.0) == []
 

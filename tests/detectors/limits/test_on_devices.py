@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import scalana
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.limits.causal_profile import LIMITS
+from scalana.importers.registry import import_traces
 from tests.detectors.limits.device_jobs import CASES, SHORT, predicted_s, report_of, step_s, with_shared
 from tests.tools.device_job import MS, US, Fault, Job
 
@@ -71,3 +74,28 @@ def test_the_critical_path_adds_up_to_a_step(tmp_path: Path) -> None:
         assert profile is not None
         whole_s = sum(float(place.path_s.sum()) for place in profile.places) + profile.other_s
         assert whole_s == pytest.approx(profile.step_s, rel=0.01)
+
+
+def test_one_trace_of_several_ranks_says_what_limits_that_rank(tmp_path: Path) -> None:
+    """What others do is not known, and how long communication waits for them is not either."""
+    traces = CASES["waits"].job.write(tmp_path / "traces")
+    (traces / "rank1.json").unlink()
+    import_traces([str(traces)], str(tmp_path / "run"), str(tmp_path))
+    first = scalana.analyze(tmp_path / "run").findings[0]
+    assert (first.kind, first.ranks) == ("sync-bound", [0])
+    assert predicted_s(first, False) == pytest.approx(step_s(CASES["waits"].changed), rel=WITHIN)
+
+
+def test_loading_is_known_by_its_functions_where_nothing_else_says_so(tmp_path: Path) -> None:
+    """Old traces have no span of it."""
+    job = CASES["loading"].job
+    (tmp_path / "traces").mkdir()
+    for number, trace in enumerate(job.traces()):
+        for event in trace["traceEvents"]:
+            if event["name"].startswith("enumerate(DataLoader)"):
+                event["name"], event["cat"] = "_BaseDataLoaderIter.__next__", "cpu_op"
+        (tmp_path / "traces" / f"rank{number}.json").write_text(json.dumps(trace))
+    import_traces([str(tmp_path / "traces")], str(tmp_path / "run"), str(tmp_path))
+    first = scalana.analyze(tmp_path / "run").findings[0]
+    assert (first.kind, first.ranks) == ("input-bound", [0, 1])
+    assert predicted_s(first, True) == pytest.approx(step_s(CASES["loading"].changed), rel=WITHIN)
