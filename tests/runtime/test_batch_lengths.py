@@ -50,6 +50,27 @@ def test_each_argument_that_says_lengths() -> None:
     assert lengths(nested) == ("sequences", [3, 8])
 
 
+def test_parameters_are_those_of_the_module_that_others_wrap() -> None:
+    """A compiled module has a length, and raises where what it holds has none."""
+    from scalana.runtime.torch.sequences.calls import parameters
+
+    class Inner(torch.nn.Module):
+        def forward(self, tokens, cu_seqlens):
+            return tokens
+
+    class Wrapper(torch.nn.Module):
+        def __init__(self, inner, name):
+            super().__init__()
+            self.add_module(name, inner)
+
+        def __len__(self):
+            raise TypeError("no length")
+
+    compiled = Wrapper(Inner(), "_orig_mod")
+    for module in (Inner(), compiled, Wrapper(compiled, "module")):
+        assert parameters(module) == ("tokens", "cu_seqlens")
+
+
 def test_the_shape_of_tokens_where_nothing_else_is_known() -> None:
     assert lengths(torch.zeros(2, 8, dtype=torch.long)) == ("shape", [8, 8])
     assert lengths(torch.zeros(2, 8, 4)) == ("shape", [8, 8])

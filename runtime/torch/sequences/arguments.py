@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 1 << 16
 """Numbers that are read of an argument one by one."""
+MOST_KEYS = 64
+"""Entries of a dictionary that are looked at."""
 MOST_ELEMENTS = 1 << 22
 """Elements of an argument that operators are run on."""
 
@@ -123,16 +125,16 @@ class Reader:
             yield from self._inside(name, value)
 
     def _inside(self, name: str, value: Any) -> Iterator[tuple[str, Any]]:
+        """An argument, or what a dictionary or an object with fields holds, without calling any code of theirs."""
         if isinstance(value, (self._tensor, int, float, str, list, tuple, type(None))):
             yield name, value
-        elif hasattr(value, "keys") and hasattr(value, "__getitem__"):
-            for key in list(value.keys())[:64]:
-                yield str(key), value[key]
+            return
+        fields = getattr(value, "__dict__", {}) if not isinstance(value, dict) else {}
+        inner = value if isinstance(value, dict) else fields.get("data")  # of a UserDict
+        if isinstance(inner, dict):
+            yield from ((key, inner[key]) for key in list(inner)[:MOST_KEYS] if type(key) is str)
         else:
-            for field in _NESTED:
-                held = getattr(value, field, None)
-                if held is not None:
-                    yield field, held
+            yield from ((field, fields[field]) for field in _NESTED if fields.get(field) is not None)
 
     @staticmethod
     def _of(source: str, read: Callable[[str, Any], list[int] | None], given: Mapping[str, Any]) -> list[int] | None:

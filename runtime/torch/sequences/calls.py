@@ -175,7 +175,8 @@ def named_arguments(frame: Any) -> Mapping[str, Any]:
 def parameters(module: Any) -> tuple[str, ...]:
     """Names of what a module takes by position; those of the inner one of what wraps a module."""
     for _ in range(8):
-        inner = module._modules.get("module") or module._modules.get("_orig_mod")
+        held = module._modules
+        inner = held.get("module", held.get("_orig_mod"))
         if inner is None:
             break
         module = inner
