@@ -280,8 +280,7 @@ KINDS = (
     ),
     Kind(
         "pipeline-lengths",
-        "microbatches differ in length, alike in forward and backward and on all stages (sequence lengths), and ranks "
-        "wait for the longest ones",
+        "microbatches differ in length on all stages (sequence lengths), and ranks wait for the longest ones",
         "Microbatches of a pipeline differ in length.",
         (
             Claim(
@@ -334,8 +333,7 @@ KINDS = (
     ),
     Kind(
         "pipeline-replica",
-        "one replica of a pipeline, or a worker in one, takes longer than the others, which wait in the gradient "
-        "reduction",
+        "a replica of a pipeline, or a worker in one, takes longer than the others, which wait to reduce gradients",
         "A pipeline replica takes longer than the others.",
         (
             Claim(

@@ -22,8 +22,8 @@ ALL_LINKS = (
 LOAD_AHEAD = "Load input data ahead of the step: use more DataLoader workers, or prefetching."
 
 SLOW_WORKER = (
-    "The same stage is faster in the other replicas, so the split of the layers is not the cause: check the device and "
-    "the host of this rank (clock, temperature, other processes), and move the rank to another one."
+    "The same stage is faster in the other replicas, so the split of the layers is not the cause: compare its "
+    "device and host with theirs (clock, temperature, other processes), or use other ones."
 )
 
 LINK = "from rank {} to rank {}"

@@ -25,6 +25,8 @@ from scalana.graphs.spans.span_columns import Spans
 
 SECTION = "rl"
 """Of the report."""
+_IN_TURN = ("backpressure", "training")
+"""Causes of waiting that a loop without any fault has, too."""
 
 
 class RLStragglers:
@@ -63,7 +65,7 @@ class RLStragglers:
         for cause, finding in find(known):
             of_it = parts.part[:, NUMBER[cause.key]] > 0.5
             verdicts.append(Verdict(finding, _extent(finding.ranks, charges, of_it)))
-        return Outcome(verdicts, _explained(charges, parts, len(loop.processes)), sections={SECTION: account})
+        return Outcome(verdicts, _explained(loop, charges, parts), sections={SECTION: account})
 
 
 def _decoding(loop: Loop) -> Decoding | None:
@@ -148,11 +150,12 @@ def _shares_prompts(loop: Loop) -> bool:
     return len(np.unique(pairs, axis=0)) < len(pairs)
 
 
-def _explained(charges: Charges, parts: Split, ranks: int) -> list[Extent]:
-    """What processes did in the intervals whose lateness this detector has a kind of finding for."""
-    with_kind = [number for number, cause in enumerate(CAUSES) if cause.kind]
-    mostly = parts.part[:, with_kind].sum(axis=1) > 0.5
-    return [_extent(list(range(ranks)), charges, mostly)] if mostly.any() else []
+def _explained(loop: Loop, charges: Charges, parts: Split) -> list[Extent]:
+    """What processes did in the intervals whose lateness this detector has a kind of finding for; and of a loop that is
+    known by names, training that others wait for in turn, as that is how such a loop is made."""
+    known = [number for number, cause in enumerate(CAUSES) if cause.kind or (loop.timed and cause.key in _IN_TURN)]
+    mostly = parts.part[:, known].sum(axis=1) > 0.5
+    return [_extent(list(range(len(loop.processes))), charges, mostly)] if mostly.any() else []
 
 
 def _extent(ranks: list[int], charges: Charges, rows: BoolArray) -> Extent:

@@ -83,6 +83,9 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     replay.add_argument(
         "--draws", type=number(0), default=0, metavar="N", help="compare with N workloads drawn from the first half"
     )
+    replay.add_argument(
+        "--record", metavar="DIR", help="play the first policy with real processes, and record them into DIR"
+    )
     for one in (generate, replay):
         one.add_argument("--seed", type=number(0), default=0, metavar="N", help="seed of what is drawn (default: 0)")
     for one, entry in ((characterize, _characterize), (generate, _generate), (replay, _replay)):
@@ -175,6 +178,12 @@ def _replay(args: argparse.Namespace) -> None:
             drawn = generative(workload, settings[-1], args.draws, args.seed)
         replays = [replay(workload, one) for one in settings]
     sections = [words.policies(replays, workload.unit)]
+    if args.record:
+        from scalana.verify.steps import play
+
+        with _usable([args.record]):
+            played = play(workload, replays[0], args.record)
+        sections.append(words.played(workload, replays[0], played, args.record))
     if compared is not None:
         sections.append(words.replayability(compared))
     if drawn is not None:

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 def headline(analysis: Analysis, faults: Sequence[Finding]) -> tuple[str, str]:
     """The change that makes the run shorter than any fault would without it, where it makes a step 5 % faster; "" and
-    "" for none. More processes are no answer as long as there is a fault. First what it is, then the sentence."""
-    change = best([one for one in changes_of(analysis) if not (faults and one.enlarges_job)])
+    "" for none. More processes are no answer as long as there is a fault of that size. First what it is, then the
+    sentence."""
+    largest_s = max((fault.saving_s for fault in faults), default=0.0)
+    known = changes_of(analysis)
+    change = best([one for one in known if not one.enlarges_job or largest_s < WORTH_IF_ONCE * one.run_s])
     if change is None or any(fault.saving_s >= change.saving_s for fault in faults):
         return "", ""
     now, then = names.seconds(change.step_s), names.seconds(change.then_s)

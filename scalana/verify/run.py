@@ -161,7 +161,7 @@ def check_plan(written: Written, how: How, schedule: str = "") -> Checked:
             (folder / runner.settings).write_text("\n".join(written.settings) + "\n", encoding="utf-8")
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
         patience = runner.patience_s + (steps + 1) * 5 * predicted.step_s * stretch
-        _run(runner, folder / "job.json", patience)
+        run_job(runner, folder / "job.json", patience)
         try:
             ranks = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         except OSError as error:
@@ -205,8 +205,12 @@ def _compare_parts(stages: Stages, parts: list[list[list[int]]], engine: str) ->
             raise CommandError(f"{engine} gave rank {rank} other layers than the plan: {found} instead of {planned}")
 
 
-def _run(runner: Runner, job: Path, patience_s: float) -> None:
-    """Run a job, and end all its ranks where it takes too long."""
+def run_job(runner: Runner, job: Path, patience_s: float) -> None:
+    """Run a job, and end all its ranks where it takes too long.
+
+    Raises:
+        CommandError: it cannot start, fails, or takes longer.
+    """
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     if runner.settings:
         env["CUDA_VISIBLE_DEVICES"] = ""  # engines take a GPU where they find one

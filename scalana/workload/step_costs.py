@@ -10,7 +10,7 @@ import numpy as np
 
 from scalana.detectors.rl.decode import fit_decoding, fit_speeds
 from scalana.detectors.rl.loop import Trajectories
-from scalana.graphs.arrays.types import FloatArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.workload.costs import Decode
 from scalana.workload.from_run import PHASES, decode_of
 from scalana.workload.trajectories import StepTimes, Workload
@@ -62,8 +62,6 @@ def fit_decode(workload: Workload) -> Decode | None:
         return None
     apart = some.step * (float(some.end_s.max()) + 1.0)  # steps do not overlap
     whole = workload.decode is not None and workload.decode.whole_batches
-    begins = np.stack((some.step, some.replica, some.begin_s))
-    batch = np.unique(begins, axis=1, return_inverse=True)[1].reshape(-1) if whole else np.full(len(some), -1)
     made = Trajectories(
         span=np.arange(len(some)),
         rank=some.replica,
@@ -73,10 +71,23 @@ def fit_decode(workload: Workload) -> Decode | None:
         tokens=some.response,
         prompt_tokens=np.nan_to_num(some.prompt),
         group=some.group,
-        batch=batch,
+        batch=_batches(some) if whole else np.full(len(some), -1),
     )
     ranks = max(int(some.replica.max()) + 1, workload.times.ranks if workload.times else 0)
     return decode_of(fit_decoding(made, ranks))
+
+
+def _batches(workload: Workload) -> IntArray:
+    """Batches that end as a whole: what is under way at the same time on a replica ``[trajectories]``."""
+    order = np.lexsort((workload.begin_s, workload.replica, workload.step))
+    result, number, until_s, before = np.zeros(len(workload), np.int64), -1, -np.inf, (-1, -1)
+    for row in order.tolist():
+        where = int(workload.step[row]), int(workload.replica[row])
+        if where != before or workload.begin_s[row] >= until_s:
+            number, until_s, before = number + 1, -np.inf, where
+        until_s = max(until_s, float(workload.end_s[row]))
+        result[row] = number
+    return result
 
 
 def fit_steps(workload: Workload) -> StepCosts | None:

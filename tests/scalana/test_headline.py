@@ -39,6 +39,7 @@ SLIGHT = KnownChange("another schedule", 0.2, 0.195, 50, "Pipeline")
         ([LENGTHS, ROLLOUTS], [], ROLLOUTS.text),
         ([LENGTHS, ROLLOUTS], [Fault(1.0)], LENGTHS.text),
         ([LENGTHS], [Fault(1.0), Fault(6.0)], ""),
+        ([ROLLOUTS], [Fault(0.4)], ROLLOUTS.text),
     ],
 )
 def test_the_change_that_saves_most_is_named(

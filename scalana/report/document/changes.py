@@ -23,6 +23,11 @@ class KnownChange:
     """Whether it makes the job larger than the run was: more processes, devices or microbatches."""
 
     @property
+    def run_s(self) -> float:
+        """What all steps take."""
+        return self.step_s * self.steps
+
+    @property
     def saving_s(self) -> float:
         """By how much the run would be shorter."""
         return (self.step_s - self.then_s) * self.steps

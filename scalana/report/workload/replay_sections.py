@@ -9,9 +9,10 @@ import numpy as np
 from scalana.report import names
 from scalana.report.document.sections import Column, Facts, Row, Section, Table, texts
 from scalana.report.values import plain
-from scalana.workload.fidelity import INTERVAL, Generative, Replayability
+from scalana.workload.fidelity import INTERVAL, Generative, Replayability, accuracy, phase_accuracy
 from scalana.workload.replay import POLICIES, Replayed
 from scalana.workload.step_costs import GENERATION
+from scalana.workload.trajectories import Workload
 
 _POLICIES = (
     Column("step", 10),
@@ -68,6 +69,40 @@ def replayability(found: Replayability) -> Section:
     facts = f"Accuracy: steps {100 * found.steps:.1f} %, their sum {100 * found.total:.1f} %; {phases}."
     blocks = ((Facts((facts, how)),), (Table(_STEPS, tuple(rows[:_MOST_STEPS]), left),))
     return Section("replay-fidelity", "Replay of the recorded steps", blocks, "lengths as recorded")
+
+
+_PLAYED = (Column("step", 6), Column("recorded", 10), Column("simulated", 10), Column("played", 10), Column("off", 8))
+
+
+def played(workload: Workload, replay: Replayed, found: Workload, folder: str) -> Section:
+    """Steps that real processes played, compared with those that were recorded, or else simulated."""
+    assert found.times is not None
+    took_s = found.times.wall_s
+    is_recorded = workload.times is not None and replay.setting.policy == "recorded"
+    was_s = workload.times.wall_s if workload.times is not None and is_recorded else replay.step_s
+    count = min(len(took_s), len(was_s))
+    off = took_s[:count] / was_s[:count] - 1.0
+    rows = [
+        Row(
+            (
+                str(step),
+                names.seconds(float(was_s[step])) if is_recorded else "",
+                names.seconds(float(replay.step_s[step])),
+                names.seconds(float(took_s[step])),
+                f"{100 * off[step]:+.1f} %",
+            )
+        )
+        for step in range(count)
+    ]
+    left = (f"... and {len(rows) - _MOST_STEPS} more steps.",) if len(rows) > _MOST_STEPS else ()
+    steps = f"Accuracy: steps {100 * accuracy(took_s[:count], was_s[:count]):.1f} %"
+    if is_recorded and workload.times is not None and count == len(was_s) == len(took_s):
+        longest = {name: seconds.max(axis=0) for name, seconds in found.times.phases.items()}
+        phases = phase_accuracy(workload.times, longest)
+        steps += "; " + ", ".join(f"{name} {100 * one:.1f} %" for name, one in phases.items())
+    facts = Facts((f"{steps}.", f"Recorded into {folder}: scalana rl report {folder}."))
+    table = Table(_PLAYED, tuple(rows[:_MOST_STEPS]), left)
+    return Section("played", "Played by real processes", ((facts,), (table,)), f"policy {replay.setting.policy}")
 
 
 def generative(found: Generative) -> Section:

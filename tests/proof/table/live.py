@@ -8,6 +8,7 @@ from .topic import Topic, measured
 
 DOCUMENT = "docs/live.md"
 
+FOLLOWER = Command(("python -m tests.benchmarks.follower",))
 LOOKS = Command(("python -m tests.benchmarks.live_update 250 2000",))
 
 TOPIC = Topic(
@@ -42,6 +43,24 @@ TOPIC = Topic(
             "<= 0.5",
             "s",
             number(r"2000 steps: .*causes ([\d.]+) s"),
+        ),
+    )
+    + measured(
+        DOCUMENT,
+        FOLLOWER,
+        (
+            "follower-start",
+            "the process that follows a job of 4 ranks, with the first verdict: CPU time",
+            "<= 5.0",
+            "s",
+            number(r"start ([\d.]+) s"),
+        ),
+        (
+            "follower-share",
+            "the same from then on: part of a core",
+            "<= 1.0",
+            "%",
+            number(r"then ([\d.]+) % of a core"),
         ),
     ),
 )

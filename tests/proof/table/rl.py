@@ -13,6 +13,8 @@ HOOKS = Command(("python tests/benchmarks/rl_hooks.py",))
 VERL = Need("VERL", "verl (make verl, then VERL=build/verl)")
 REMEDIES = Command(("python tests/benchmarks/verl_remedies.py",), needs=(VERL,))
 
+SPEED = Command(("python tests/benchmarks/rl_replay.py speed",))
+REPLAY = Command(("python tests/benchmarks/rl_replay.py loop",), quiet=True)
 WORKERS = Command(("python tests/benchmarks/worker_remedies.py",))
 
 FINDINGS = "| planted | told | rank-seconds"
@@ -110,6 +112,37 @@ TOPIC = Topic(
             "%",
             DOCUMENT,
             VERL_JOB,
+        ),
+        Row(
+            "rl-replay-speed",
+            "8,192 trajectories simulated on a thousand replicas",
+            "<= 1.00",
+            "s",
+            DOCUMENT,
+            SPEED,
+            number(r"replicas: ([\d.]+) s"),
+        ),
+        *(
+            Row(f"rl-replay-{name}", f"a recorded loop, {what}: accuracy", ">= 97.0", "%", DOCUMENT, REPLAY, read)
+            for name, what, read in (
+                ("sum", "other steps simulated, their sum", number(r"loop, simulated \| ([\d.]+) %")),
+                ("steps", "other steps simulated, each", number(r"loop, simulated \| [\d.]+ % \| ([\d.]+) %")),
+                (
+                    "phases",
+                    "other steps simulated, worst phase",
+                    number(r"loop, simulated \| [\d.]+ % \| [\d.]+ % \| ([\d.]+) %"),
+                ),
+                ("played", "played by real processes, sum of the steps", number(r"loop, played \| ([\d.]+) %")),
+            )
+        ),
+        Row(
+            "rl-replay-drawn",
+            "a recorded loop, steps drawn from a profile of others: accuracy",
+            ">= 90.0",
+            "%",
+            DOCUMENT,
+            REPLAY,
+            number(r"loop, drawn \| ([\d.]+) %"),
         ),
         Row(
             "rl-workers",
