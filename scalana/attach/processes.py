@@ -51,6 +51,16 @@ def job_of(pids: Iterable[int]) -> Job:
     return sorted_out([_process(pid) for pid in found if _runs_python(pid)])
 
 
+def ancestors(pid: int) -> set[int]:
+    """A process, and all that it was started by."""
+    found: set[int] = set()
+    while pid > 0 and pid not in found:
+        found.add(pid)
+        words = text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        pid = int(words[1]) if len(words) > 1 else 0
+    return found
+
+
 def sorted_out(processes: list[Process]) -> Job:
     """What the processes of a job are to each other."""
     by_pid = {process.pid: process for process in processes}

@@ -49,12 +49,17 @@ some milliseconds at a look. With --seconds they are sampled, and ranks are comp
         """Read all stacks at once, and then sample."""
         from scalana.attach import spy
         from scalana.attach.comparison import compared
-        from scalana.attach.processes import job_of
+        from scalana.attach.processes import ancestors, job_of
         from scalana.attach.stacks import moment_of, names_of
 
         program = spy.program()
         if gone := [pid for pid in args.pids if not os.path.exists(f"/proc/{pid}")]:
             raise CommandError(f"{gone[0]}: no such process on this host")
+        if mine := [pid for pid in args.pids if pid in ancestors(os.getpid())]:
+            raise CommandError(
+                f"{mine[0]}: this command runs below that process, and so may others that are no part of the job; give "
+                "the PID of the job's launcher"
+            )
         job = job_of(args.pids)
         if not job.ranks:
             raise CommandError(f"{args.pids[0]}: no Python process there or below it, or none that this user may read")

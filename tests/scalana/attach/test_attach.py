@@ -131,6 +131,14 @@ def process(pid: int, parent: int, *given: str) -> Process:
     return Process(pid, parent, given, "/job")
 
 
+@pytest.mark.parametrize("pid", ["1", "own"])
+def test_what_holds_more_than_a_job_is_not_read(pid: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The first process of a machine, and whatever else has started the command: nothing there is stopped."""
+    fake(tmp_path, monkeypatch, 0)
+    with pytest.raises(CommandError, match="this command runs below that process"):
+        command("attach", "1" if pid == "1" else str(os.getpid()))
+
+
 def test_helpers_and_launchers_are_no_ranks() -> None:
     """Slurm starts a launcher, that starts ranks, and one of these starts workers of its loader."""
     launcher = process(1, 0, "SLURM_PROCID", "0", "1", "0")
