@@ -27,7 +27,7 @@ def test_a_program_that_is_linked_with_python_is_recorded_from_its_first_call_of
         assert len(reduced) == 5 and record.ended
 
 
-@pytest.mark.parametrize(("pid", "starts"), [(os.getpid(), False), (os.getppid(), True)])
+@pytest.mark.parametrize(("pid", "starts"), [(os.getpid(), False), (os.getppid(), True)], ids=["own", "another"])
 def test_python_leaves_a_process_alone_that_is_recorded_already(
     pid: int, starts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
