@@ -90,6 +90,37 @@ KINDS = (
         unmended="Another packing of the same sequences would not shorten the run",
     ),
     Kind(
+        "slow-rank",
+        "a rank takes longer than others for everything, by one factor (its core or its host is slow), or in many "
+        "places of which none stands out; perhaps from a step on",
+        "Some ranks take longer than others nearly everywhere.",
+        (
+            Claim(
+                "{Ranks} {takes|take} {times:slow_times} times as long as the others for everything, from step "
+                "{count:slow_since} on",
+                ("slow_everywhere", "slow_since"),
+            ),
+            Claim(
+                "{Ranks} {takes|take} {times:slow_times} times as long as the others for everything",
+                ("slow_everywhere",),
+            ),
+            Claim(
+                "{Ranks} {takes|take} {times:slow_times} times as long as the others, in {count:slow_places} places of "
+                "which none stands out, from step {count:slow_since} on",
+                ("slow_times", "slow_since"),
+            ),
+            Claim(
+                "{Ranks} {takes|take} {times:slow_times} times as long as the others, in {count:slow_places} places of "
+                "which none stands out",
+                ("slow_times",),
+            ),
+            Claim("{Ranks} {takes|take} longer than the others"),
+        ),
+        advice="All work of these ranks takes longer alike. Look at their cores and their host first (clock rate, "
+        "temperature, memory, what else runs there), then at whether they get larger inputs.",
+        mended="as fast as the others",
+    ),
+    Kind(
         "waiting-for-core",
         "ranks are ready to run, but wait for a core (oversubscribed cores)",
         "Ranks are ready to run, but wait for a core.",

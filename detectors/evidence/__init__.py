@@ -38,6 +38,7 @@ from scalana.detectors.evidence.preparation import (
 )
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
+from scalana.detectors.evidence.slow_rank import SlowRank
 from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
 
 __all__ = [
@@ -81,6 +82,7 @@ __all__ = [
     "Serialising",
     "SizeCosts",
     "SlowedLine",
+    "SlowRank",
     "StartedBy",
     "TaskTimes",
     "Turn",

@@ -9,6 +9,7 @@ from scalana.detectors.late_ranks.collecting import name_collections
 from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.late_ranks.late_ranks import Waiting, detect_halves
 from scalana.detectors.late_ranks.rounds import name_rounds
+from scalana.detectors.late_ranks.slow_ranks import name_slow_ranks
 from scalana.detectors.late_ranks.starting import name_starts
 from scalana.detectors.late_ranks.uneven_lengths import name_lengths
 from scalana.detectors.noise.contention import without_turns
@@ -27,6 +28,7 @@ class LateRanks:
             "serial",
             "in-rounds",
             "uneven-lengths",
+            "slow-rank",
             "waiting-for-core",
             "helper-takes-core",
             "garbage-collection",
@@ -55,5 +57,5 @@ class LateRanks:
             halves = without_turns(halves, timeline, facts.run, MAJORITY)
             told += [half for half in halves if any(is_half_of(half, one, modules, psg) for one in told)]
         told = name_starts(name_collections(told, facts), facts.run.starts, timeline)
-        told = name_lengths(told, facts)
+        told = name_slow_ranks(name_lengths(told, facts), facts)
         return Outcome([Verdict(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in told])

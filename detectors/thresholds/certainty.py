@@ -37,6 +37,7 @@ MORE_SAMPLES = 2.0
 Why: The usual level of 95 %.
 
 - `description`
+- `slow_ranks`: by which the time at a place may differ from that of all, where everything takes longer by one factor
 """
 CERTAIN = 2.5
 """Standard deviations of the noise of runs that a change, or a loss, must exceed.

@@ -40,6 +40,7 @@ Why: The mean of fewer is moved by one that stands out.
 - `disturbed`: runs from which one of them can be taken for a disturbed one
 - `models`: measurements from which one of them may be taken for an outlier
 - `significance`: instances from which the noise of a place can be estimated
+- `slow_ranks`: steps by which ranks that get slow together may be apart
 - `task_farms`: pieces from which a rank is one of a pool
 - `uneven_tasks`: pieces between the same two calls from which one knows what is ordinary, and large ones that are no
   accident
@@ -95,4 +96,5 @@ FEWEST_STEPS = 20
 Why: Of fewer, a busy machine makes what looks like one (`tests/benchmarks/trend_alarms.py`).
 
 - `cost_trend`
+- `slow_ranks`: steps in which a rank must be slow
 """

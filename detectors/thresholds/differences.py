@@ -89,6 +89,7 @@ Why: A choice: cores that share caches, or that others use as well for a while, 
 - `significance`: part of what its stretches ordinarily take by which a rank must be late for a while (next to a single
   other one, half as long again as that one takes): a core that others use as well may be slow for a while, too
 - `source_costs`: part by which a step without garbage collection may save more than the rank that collects longest
+- `slow_ranks`: part by which a rank must take longer for everything to be slow
 - `task_farms`: part by which a rank's pieces may take longer than is usual
 - `compile_bound`: part by which a rank may compile more than the middle one, where all share it
 - `device_causes`: part by which a rank may spend more than the middle one, up to which all of it is what all share
@@ -100,6 +101,7 @@ ONE_FACTOR = 0.25
 Why: A choice: short kernels are timed less well than long ones.
 
 - `slow_device`
+- `slow_ranks`
 """
 STANDS_OUT = 0.3
 """Part of the ordinary by which something must exceed it to stand out, where few repetitions show the noise.

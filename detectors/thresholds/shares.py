@@ -50,6 +50,7 @@ Why: A choice: one percent is the least that a user would act on.
 - `loss`: part of an average rank's seconds below which nothing is worth a finding or a model
 - `pools`: part of the run's time that an order must bring
 - `scaling.detector`: part of an average rank's seconds that a loss must cost
+- `slow_ranks`: part of all recorded rank-seconds that others must wait for a slow rank, and of the run that comes back
 - `slow_workers`: part of the job's time that must come back
 - `worker_bound`: part of the run's time that more workers must save
 """
@@ -135,6 +136,7 @@ Why: A choice: what is smaller cannot be the reason for most of a whole.
 - `loss`: part of what a line costs on one call path, from which it loses there
 - `reconcile`: part of a wait from which it counts as one that a finding is about
 - `roots`: a rank that waited for a smaller part of the time than this was busy
+- `slow_ranks`: part of a slow rank's work that need not take longer
 - `rounds`: part of the time of a rank at a place, up to which a stretch does not show when it is there
 - `step_waits`: an action whose wait was a smaller part of it than this had not waited
 - `report.head`: part of a run's time in a library without a record, from which nothing is said of who waits
@@ -294,6 +296,7 @@ Why: Nothing else can be as much.
 - `replicas`: part of the waiting of a pipeline, from which one other is what it waits for
 - `roles`: part of what a candidate's ranks compute at its place, from which another rank has the same work
 - `rounds`: part of the longest stay at a place, from which another rank does the same there
+- `slow_ranks`: part of what a rank costs that findings at places must explain, for it to be no more than these
 - `shared_cause`
 - `slow_steps`: part of what a step is longer than usual that its cause must explain, as seconds that a rank waited
 - `source_costs`
@@ -377,6 +380,7 @@ Why: What is left is minor (MINOR).
 - `bounds`: of the bound: from here on a single layer decides it
 - `cost_trend`: part of the steps which are nearly all; and of the pairs of a step before a jump and one after it, that
   must differ as the levels do: else some steps do
+- `slow_ranks`: part of the steps in which a rank must be slow
 - `step_presence`: part of a cost that lies in steps which show what it usually is in a step
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out

@@ -1,0 +1,95 @@
+"""A rank that takes longer for everything: one finding of the whole, since when, and what a sound rank would save."""
+
+from __future__ import annotations
+
+import pytest
+
+from scalana.detectors import analyze
+from scalana.detectors.analysis import Analysis
+from scalana.graphs.metrics import timeline_metrics
+from scalana.graphs.ppg import PPG
+from scalana.graphs.run_info import RunInfo
+from scalana.report.findings.claims import claim
+from tests.detectors.jobs import steps, structure
+from tests.detectors.simulator import simulate
+
+RANKS, STEPS, PLACES, PLACE_MS = 8, 72, 24, 3.0
+
+
+def program(times, noise=0.03):
+    """Many places of equal work; ``times`` says by what factor one takes longer in a step on a rank."""
+
+    def cost(step, rank):
+        return {f"kernel {place}": PLACE_MS * times(step, rank, place) for place in range(PLACES)}
+
+    return steps(RANKS, STEPS, cost, noise=noise)
+
+
+def analysed(times, hosts=()) -> Analysis:
+    timeline, names = simulate(program(times))
+    psg, seconds = structure(names), float(timeline.locations.end_s.max())
+    run = RunInfo(ranks=RANKS, seconds=seconds, host_of_rank=list(hosts))
+    return analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run))
+
+
+def seconds_of(times) -> float:
+    return float(simulate(program(times))[0].locations.end_s.max())
+
+
+def sound(step, rank, place):
+    return 1.0
+
+
+def from_step_35(step, rank, place):
+    return 1.5 if rank == 3 and step >= 35 else 1.0
+
+
+def always(step, rank, place):
+    return 1.5 if rank == 3 else 1.0
+
+
+def a_host(step, rank, place):
+    return 1.3 if rank in (2, 3) and step >= 35 else 1.0
+
+
+@pytest.mark.parametrize(
+    ("times", "ranks", "factor", "since"),
+    [(from_step_35, [3], 1.5, 35), (always, [3], 1.5, None), (a_host, [2, 3], 1.3, 35)],
+    ids=["from a step on", "always", "a host"],
+)
+def test_a_rank_that_is_slow_for_everything_is_one_finding(times, ranks, factor, since) -> None:
+    (finding, *others) = analysed(times, [f"node{rank // 2}" for rank in range(RANKS)]).findings
+    known = finding.evidence.slow_rank
+    assert (finding.kind, finding.ranks, others) == ("slow-rank", ranks, [])
+    assert known.slow_times == pytest.approx(factor, rel=0.02)
+    assert known.slow_since == pytest.approx(since, abs=1) if since else known.slow_since is None
+    assert finding.saving_s == pytest.approx(seconds_of(times) - seconds_of(sound), rel=0.1)
+    said = claim(finding, RANKS)
+    assert f"{factor} times as long as the others for everything" in said and ("from step" in said) is bool(since)
+
+
+def more_rows(step, rank, place):
+    """Twice the batch: the optimizer, the last two places, has as much to do as before."""
+    return 2.0 if rank == 3 and place < PLACES - 2 else 1.0
+
+
+def some_places(step, rank, place):
+    return 3.0 if rank == 3 and place in (2, 5, 7, 9) else 1.0
+
+
+def test_a_rank_with_more_work_in_some_places_is_late_there() -> None:
+    findings = analysed(some_places).findings
+    assert findings and all(one.kind == "late-ranks" and one.ranks == [3] for one in findings)
+
+
+def test_a_rank_with_more_work_in_many_places_is_not_slow_for_everything() -> None:
+    (finding,) = analysed(more_rows).findings
+    assert (finding.kind, finding.ranks) == ("slow-rank", [3])
+    assert finding.saving_s == pytest.approx(seconds_of(more_rows) - seconds_of(sound), rel=0.1)
+    assert f"in {PLACES - 2} places of which none stands out" in claim(finding, RANKS)
+
+
+@pytest.mark.parametrize("odd", [lambda step: False, lambda step: step == 40], ids=["even", "one slow step"])
+def test_ranks_that_are_alike_are_not_slow(odd) -> None:
+    findings = analysed(lambda step, rank, place: 1.5 if rank == 3 and odd(step) else 1.0).findings
+    assert [one.kind for one in findings if one.kind == "slow-rank"] == []
