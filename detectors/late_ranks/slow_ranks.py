@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import SlowRank
 from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
@@ -43,7 +42,7 @@ def name_slow_ranks(findings: list[Finding], facts: Facts) -> list[Finding]:
     work = _Work.of(facts)
     if work is None:
         return findings
-    slow = [one for rank in work.suspects() if (one := work.slow(rank)) is not None]
+    slow = work.slow(work.suspects())
     slow = [one for one in slow if one.everything or not work.is_explained(one.rank, findings)]
     found = [finding for group in _alike(slow, facts) if (finding := work.finding(group)) is not None]
     ranks = {rank for finding in found for rank in finding.ranks}
@@ -88,6 +87,10 @@ class _Work:
     """What ranks work in the steps of the steady state, without waiting for a core."""
 
     facts: Facts
+    entries: IntArray
+    """Rows of the blame table that are about own work."""
+    cost_s: FloatArray
+    """What others wait for that work of each rank ``[ranks]``."""
     number: IntArray
     """Of the steps ``[steps]``."""
     burst_step: IntArray
@@ -99,52 +102,42 @@ class _Work:
 
     @classmethod
     def of(cls, facts: Facts) -> _Work | None:
-        """That of a run; None where it has too few steps or ranks to tell."""
-        steps, timeline = facts.steps, facts.timeline
-        if steps is None or facts.is_part or timeline.ranks < 3 or len(steps) - steps.warm_up < FEWEST_STEPS:
+        """That of a run; None where no rank can be slow, or too few steps or ranks tell."""
+        steps, timeline, table = facts.steps, facts.timeline, facts.blame
+        if steps is None or facts.is_part or len(steps) - steps.warm_up < FEWEST_STEPS:
             return None
-        start_s, end_s = (times[steps.steady()] for times in steps.on_all_ranks())
-        begin, end = gap_edges(timeline)
-        middle, rank = (begin + end) / 2, timeline.locations.rank[burst_locations(timeline)].astype(np.int64)
-        step = np.full(len(middle), -1)
-        for one in range(timeline.ranks):
-            mine = np.flatnonzero(rank == one)
-            at = np.searchsorted(start_s[:, one], middle[mine], side="right") - 1
-            inside = (at >= 0) & (middle[mine] < end_s[np.maximum(at, 0), one])
-            step[mine[inside]] = at[inside]
-        own = timeline.own
-        return cls(facts, steps.number[steps.steady()], step, rank, np.maximum(own.seconds - own.core_wait_s, 0.0))
-
-    def suspects(self) -> list[int]:
-        """Ranks for whose work others wait long enough for it to be worth a finding: fewer than half of all."""
-        timeline, table = self.facts.timeline, self.facts.blame
-        own = self._own_entries()
-        rank = timeline.locations.rank[table.location[own]]
-        lost_s = weighted_count(rank, table.seconds[own], timeline.ranks)
+        entries = np.flatnonzero(table.target < table.numbering.transfer)
+        rank = timeline.locations.rank[table.location[entries]]
+        cost_s = weighted_count(rank, table.seconds[entries], timeline.ranks)
         recorded_s = float((timeline.locations.end_s - timeline.locations.start_s).sum())
-        found = np.flatnonzero(lost_s >= WORTH_A_FINDING * recorded_s)
-        return found.tolist() if 2 * len(found) < timeline.ranks else []
+        many = np.count_nonzero(cost_s >= WORTH_A_FINDING * recorded_s)
+        if not 0 < 2 * many < timeline.ranks:
+            return None
+        begin, end = gap_edges(timeline)
+        burst_rank = timeline.locations.rank[burst_locations(timeline)].astype(np.int64)
+        burst_step = np.maximum(steps.periods().row_at(burst_rank, (begin + end) / 2) - steps.warm_up, -1)
+        row_s = np.maximum(timeline.own.seconds - timeline.own.core_wait_s, 0.0)
+        return cls(facts, entries, cost_s, steps.number[steps.steady()], burst_step, burst_rank, row_s)
 
-    def _own_entries(self) -> IntArray:
-        """Rows of the blame table that are about own work."""
-        table = self.facts.blame
-        kinds = [table.numbering.describe(target)[0] for target in table.target.tolist()]
-        return np.flatnonzero([kind == TargetKind.OWN for kind in kinds])
+    def suspects(self) -> IntArray:
+        """Ranks for whose work others wait as long as is worth a finding: fewer than half of all."""
+        locations = self.facts.timeline.locations
+        return np.flatnonzero(self.cost_s >= WORTH_A_FINDING * float((locations.end_s - locations.start_s).sum()))
 
-    def slow(self, rank: int) -> _Slow | None:
-        """A rank that takes longer for everything, in all steps or from one on; None for any other."""
-        others = np.setdiff1d(np.arange(self.facts.timeline.ranks), self.suspects())
+    def slow(self, ranks: IntArray) -> list[_Slow]:
+        """Those of some ranks that take longer for everything, or in many places, in all steps or from one on."""
+        others = np.setdiff1d(np.arange(self.facts.timeline.ranks), ranks)
         in_step = self._by_step()
         usual_s = np.median(in_step[:, others], axis=1)
         if not (usual_s > 0.0).all():
-            return None
-        more = np.maximum(in_step[:, rank] / usual_s - 1.0, 0.0)
-        trend = trend_of(more)
-        jumps = trend is not None and trend.shape is Shape.JUMP and trend.before_s < ORDINARY <= trend.after_s
-        since = trend.jump if jumps and trend is not None else 0
-        late = more[since:]
-        if len(late) < FEWEST_STEPS or float((late >= ORDINARY).mean()) < NEARLY_ALL:
-            return None
+            return []
+        more = np.maximum(in_step[:, ranks] / usual_s[:, None] - 1.0, 0.0)
+        since = [_since(of_rank) for of_rank in more.T]
+        found = [self._slow(int(rank), at, others) for rank, at in zip(ranks, since, strict=True) if at is not None]
+        return [one for one in found if one is not None]
+
+    def _slow(self, rank: int, since: int, others: IntArray) -> _Slow | None:
+        """A rank that works longer from a step on, if it is in more than one place."""
         place_s, samples = self._by_place(since)
         usual_s = np.median(place_s[:, others], axis=1)
         times = float(place_s[:, rank].sum() / usual_s.sum())
@@ -161,10 +154,7 @@ class _Work:
 
     def is_explained(self, rank: int, findings: Sequence[Finding]) -> bool:
         """Whether findings at places say where a rank is late, for most of what it costs."""
-        timeline, table = self.facts.timeline, self.facts.blame
-        own = self._own_entries()
-        cost_s = float(table.seconds[own[timeline.locations.rank[table.location[own]] == rank]].sum())
-        return sum(one.lost_s for one in findings if rank in one.ranks) >= MAJORITY * cost_s
+        return sum(one.lost_s for one in findings if rank in one.ranks) >= MAJORITY * float(self.cost_s[rank])
 
     def _by_step(self) -> FloatArray:
         """``[steps, ranks]``"""
@@ -196,12 +186,11 @@ class _Work:
         saving_s = max(0.0, measured_s - end_s)
         if saving_s < WORTH_A_FINDING * measured_s:
             return None
-        table, own = facts.blame, self._own_entries()
-        entries = own[np.isin(facts.timeline.locations.rank[table.location[own]], ranks)]
-        at = max(
-            (one for one in join_entries(facts.blamed) if set(one.entries.tolist()) & set(entries.tolist())),
-            key=lambda one: float(table.seconds[np.intersect1d(one.entries, entries)].sum()),
-        )
+        table = facts.blame
+        entries = self.entries[np.isin(facts.timeline.locations.rank[table.location[self.entries]], ranks)]
+        seconds = np.zeros(len(table.target))
+        seconds[entries] = table.seconds[entries]
+        at = max(join_entries(facts.blamed), key=lambda one: float(seconds[one.entries].sum()))
         lost_s = float(table.seconds[entries].sum())
         since = group[0].since
         evidence = SlowRank(
@@ -220,6 +209,16 @@ class _Work:
         )
         candidate = Candidate(facts.blamed, at.code_location, entries, lost_s, ranks)
         return replace(finding, path=path_to(candidate, finding_root(finding)))
+
+
+def _since(more: FloatArray) -> int | None:
+    """The row of the step from which on a rank takes longer, by a part ``more`` than others ``[steps]``; 0 where it
+    does in all, None where it does not."""
+    trend = trend_of(more)
+    jumps = trend is not None and trend.shape is Shape.JUMP and trend.before_s < ORDINARY <= trend.after_s
+    since = trend.jump if trend is not None and jumps else 0
+    late = more[since:]
+    return since if len(late) >= FEWEST_STEPS and float((late >= ORDINARY).mean()) >= NEARLY_ALL else None
 
 
 def _near(seconds: FloatArray, usual_s: FloatArray, samples: FloatArray, times: float) -> BoolArray:
