@@ -43,7 +43,8 @@ def name_slow_ranks(findings: list[Finding], facts: Facts) -> list[Finding]:
     if work is None:
         return findings
     slow = work.slow(work.suspects())
-    slow = [one for one in slow if one.everything or not work.is_explained(one.rank, findings)]
+    of_causes = [finding for finding in findings if finding.kind not in _PARTS_OF_IT]  # that say why, as lengths do
+    slow = [one for one in slow if not work.is_explained(one.rank, of_causes if one.everything else findings)]
     found = [finding for group in _alike(slow, facts) if (finding := work.finding(group)) is not None]
     ranks = {rank for finding in found for rank in finding.ranks}
     rest = [one for one in findings if one.kind not in _PARTS_OF_IT or not set(one.ranks) <= ranks or not one.ranks]

@@ -22,7 +22,7 @@ from scalana.detectors.lengths.length_costs import LengthCost, explained_by_rank
 from scalana.detectors.lengths.packing import BY_COST, RULES, SPLIT, Rule, as_change, packed
 from scalana.detectors.lengths.step_lengths import StepLengths
 from scalana.detectors.thresholds.factors import LARGER_INPUT, SAME_SIZE
-from scalana.detectors.thresholds.shares import EXPLAINED, MAJORITY, WORTH_IF_UNSTEADY
+from scalana.detectors.thresholds.shares import EXPLAINED, MAJORITY, NEXT_TO_NOTHING, WORTH_IF_UNSTEADY
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 
 KIND = "uneven-lengths"
@@ -105,12 +105,15 @@ class _LengthFit:
         """Whether it is for their lengths that the ranks of a finding are late at its place."""
         if finding.kind not in _OF_WORK:
             return False
-        lengths, late = self.lengths, _Late.of(finding, self.work_s.shape[1])
-        seconds = lengths.work_s(self.facts.timeline, _work_of(finding, self.facts))
-        cost = _fit(seconds, lengths)
+        late = _Late.of(finding, self.work_s.shape[1])
+        seconds = self.lengths.work_s(self.facts.timeline, _work_of(finding, self.facts))
+        # A place that is not run in some steps costs nothing there, whatever their lengths.
+        run = seconds.max(axis=1) > NEXT_TO_NOTHING * float(seconds.max(initial=0.0))
+        seconds, tokens, squares = seconds[run], self.lengths.tokens[run], self.lengths.squares[run]
+        cost = fitted(seconds.ravel(), tokens.ravel(), squares.ravel()) if run.any() else None
         if cost is None:
             return False
-        excess_s, expected_s = late.excess(seconds), late.excess(cost.seconds(lengths.tokens, lengths.squares))
+        excess_s, expected_s = late.excess(seconds), late.excess(cost.seconds(tokens, squares))
         if excess_s <= 0.0 or not EXPLAINED <= expected_s / excess_s <= 1.0 / EXPLAINED:
             return False
         if late.in_turn:

@@ -80,6 +80,7 @@ Why: A choice: samples at the border of a place may fall to its neighbour.
 - `named_phases`: part of what the process does that does most of a kind, up to which another one does none
 - `peers`: part of the time of those at a place, up to which another process does not do it
 - `steps`: part of the time of those that a finding names, up to which other ranks do next to nothing at its place
+- `uneven_lengths`: part of the most that a step takes at a place, up to which it is not run in a step
 """
 WORTH_IF_UNSTEADY = 0.03
 """WORTH_A_FINDING where a busy machine, or a coarse clock, may make some of it.

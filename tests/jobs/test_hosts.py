@@ -114,7 +114,8 @@ def test_a_shared_folder_and_a_start_on_each_host_some_seconds_apart(tmp_path: P
     assert found.code == 0, found.said
     assert_named(json.loads(Path(layout.report_file(found.folder, "json")).read_text()))
     assert "4 ranks on 2 hosts" in found.said[0] and "Rank 2 (host1)" in found.said[0]
-    assert found.said[1].count("\n") == 0 and "host0 reports" in found.said[1]
+    ours = [line for line in found.said[1].splitlines() if line.startswith("scalana")]  # torch says more at times
+    assert len(ours) == 1 and "host0 reports" in ours[0]
 
 
 def test_folders_of_their_own(tmp_path: Path) -> None:

@@ -17,8 +17,6 @@ PROGRAM = ROOT / "tests" / "jobs" / "programs" / "slow_library_modules.py"
 PYTHON = ROOT / "build" / "rl" / "bin" / "python"
 FORKED = ROOT / "tests" / "tools" / "forked.py"
 RANK, LIMIT_S = 1, 400
-AT_LEAST = 0.5
-"""Part of what a cause takes that its findings must save in all."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.measured]
 
@@ -33,10 +31,12 @@ class Cause(NamedTuple):
     """As the program marks its lines, and calls the function that trains with it."""
     module: str
     """How the module is called that a finding names, or one around it; "" where it need not name any."""
+    at_least: float = 0.5
+    """Part of what the cause takes that its findings must save in all."""
 
 
 CAUSES = (
-    Cause("sequence", "model"),
+    Cause("sequence", "model", 0.25),  # packed over both ranks, half of it comes back at most
     Cause("experts", "model.layers.1.mlp.experts"),
     Cause("fallback", "model.layers.1.self_attn"),
     Cause("item", ""),
@@ -63,7 +63,7 @@ def test_a_cause_in_a_model_of_a_library(cause: Cause, found: tuple[list[Finding
     assert here, told
     assert all(one.file.endswith(PROGRAM.name) and one.ranks == [RANK] for one in here), told
     assert all(str(one.where.module).startswith(cause.module) for one in here), told
-    assert sum(one.saving_s for one in here) > AT_LEAST * measured_s[cause.name]
+    assert sum(one.saving_s for one in here) > cause.at_least * measured_s[cause.name]
 
 
 def test_nothing_else_is_found(found: tuple[list[Finding], dict[str, float]]) -> None:
