@@ -30,8 +30,8 @@ PROGRAM = PROGRAMS / "zmq_messages.py"
         ("proxy", "slow answer", "the answer", 1),
         ("event_loop", "slow engine", "the generate", 1),
         ("feeder", "slow feeder", "the main process", 1),
-        # The main process and a thread of the engine, and at the beginning the other one.
-        ("threads", "slow step", "the engine", 2),
+        # The main process and both other threads of the engine, one of them not in the first round.
+        ("threads", "slow step", "the engine", 3),
     ],
 )
 def test_the_other_side_is_named(case: str, comment: str, who: str, waiting: int, tmp_path: Path) -> None:

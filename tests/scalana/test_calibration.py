@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from scalana.calibration import job
 from scalana.calibration.ceilings import Setting, keep, kept
 from scalana.calibration.job import Timer, product
 from scalana.calibration.measure import measure, sizes
@@ -36,6 +37,13 @@ def test_an_element_type_that_torch_does_not_have_is_named(name: str) -> None:
     torch = SimpleNamespace(dtype=type, version="2")
     with pytest.raises(SystemExit, match=f"no element type '{name}': use names such as float32"):
         product(torch, "cpu", name, Timer(1, "cpu", int))
+
+
+def test_a_clock_that_stands_still_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "SECONDS", 0.0)
+    timer, times = Timer(1, "cpu", int), iter([1.0, 1.0, 1.0, 1.5])
+    timer.clock = lambda: next(times)
+    assert timer.best_s(int) == 0.5
 
 
 @pytest.mark.slow

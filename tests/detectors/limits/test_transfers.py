@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from scalana.detectors import analyze
 from scalana.detectors.limits.advice import ADVICE_COMBINE, ADVICE_FEWER_BYTES
+from scalana.detectors.limits.communication import communication
 from scalana.detectors.limits.transfer_model import transfer_model
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
@@ -49,6 +52,13 @@ def test_calls_of_one_size_are_latency_if_they_are_short_and_bytes_if_they_are_l
     )
     assert short.saved_by_one_call(8000, 8) > short.saved_by_half_the_bytes(8000)
     assert long.saved_by_one_call(25e6, 8) < long.saved_by_half_the_bytes(25e6)
+
+
+def test_transfers_of_other_threads_alone_are_no_limit() -> None:
+    """Those of queues and pools: what is said of a step is said of main threads."""
+    profile: Any = SimpleNamespace(places=(SimpleNamespace(is_transfer=True, mean_s=0.0),))
+    facts: Any = SimpleNamespace(timeline=SimpleNamespace(ranks=2), run=SimpleNamespace(missing_ranks=[]))
+    assert communication(profile, facts) == []
 
 
 def test_the_finding_says_what_it_counts_and_names_what_helps_most_first() -> None:
