@@ -35,6 +35,7 @@ from scalana.detectors.thresholds.differences import ORDINARY
 from scalana.detectors.thresholds.shares import MAJORITY, NEARLY_ALL, SHARE_OF_ITS_OWN, WORTH_IF_ONCE
 from scalana.detectors.whatif.device_replay import Removal, inside, shorter, shorter_in
 from scalana.detectors.whatif.device_rounds import Parts
+from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.spans.compilations import compilations
 from scalana.graphs.steps.periods import Periods
@@ -262,7 +263,7 @@ def _by_rank(profile: DeviceProfile, name: str) -> FloatArray:
     """What ranks spend on parts of a name in a step ``[ranks]``."""
     ranks = len(profile.replay.rounds[0].begin_s)
     parts = [getattr(one, name) for one in profile.replay.rounds]
-    seconds = sum(np.bincount(one.rank, one.seconds, ranks) for one in parts) / profile.replay.steps
+    seconds = sum(weighted_count(one.rank, one.seconds, ranks) for one in parts) / profile.replay.steps
     return np.asarray(seconds)[profile.replay.ranks]
 
 
@@ -270,7 +271,7 @@ def _in_a_step(profile: DeviceProfile, name: str, periods: Periods) -> FloatArra
     """What of parts of a name lies in some periods, in a step ``[ranks]``."""
     ranks = len(profile.replay.rounds[0].begin_s)
     parts = [getattr(one, name) for one in profile.replay.rounds]
-    seconds = sum(np.bincount(one.rank, inside(periods, one), ranks) for one in parts) / profile.replay.steps
+    seconds = sum(weighted_count(one.rank, inside(periods, one), ranks) for one in parts) / profile.replay.steps
     return np.asarray(seconds)[profile.replay.ranks]
 
 
@@ -293,7 +294,7 @@ def _idle_in_launches_s(profile: DeviceProfile, loads: Periods) -> float:
     found = np.zeros(ranks)
     for of in profile.replay.rounds:
         idle_s = np.maximum(inside(launching, of.idle) - inside(loads, of.idle), 0.0)
-        found += np.bincount(of.idle.rank, idle_s, ranks)
+        found += weighted_count(of.idle.rank, idle_s, ranks)
     return float(found[profile.replay.ranks].min()) / profile.replay.steps
 
 
@@ -304,7 +305,7 @@ def _idle_outside_s(one: DevicePlace, periods: Periods, profile: DeviceProfile) 
     found = np.zeros(ranks)
     for of in profile.replay.rounds:
         here = np.isin(of.idle.what, one.kinds)
-        found += np.bincount(of.idle.rank, np.where(here, of.idle.seconds - inside(periods, of.idle), 0.0), ranks)
+        found += weighted_count(of.idle.rank, np.where(here, of.idle.seconds - inside(periods, of.idle), 0.0), ranks)
     return float(found[profile.replay.ranks].min()) / profile.replay.steps
 
 

@@ -15,6 +15,7 @@ from scalana.detectors.rollup.named_place import CodeLocation, named_places
 from scalana.detectors.streams.lanes import Devices
 from scalana.detectors.whatif.device_replay import DeviceReplay, Removal, shorter
 from scalana.detectors.whatif.device_rounds import Parts, Round, rounds_of
+from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.device_waits import waits_at
 from scalana.graphs.structure.psg import PSG
@@ -144,7 +145,7 @@ def _on_path(parts: Parts, of: Round) -> FloatArray:
     """What of some parts lies on the critical path of their round ``[parts]``."""
     links = len(of.moments.links.seconds)
     known = parts.link >= 0
-    whole = np.bincount(parts.link[known], parts.seconds[known], links)
+    whole = weighted_count(parts.link[known], parts.seconds[known], links)
     share = np.minimum(of.moments.critical_s() / np.maximum(whole, 1e-300), 1.0)
     return np.where(known, parts.seconds * np.append(share, 0.0)[parts.link], 0.0)
 
@@ -190,7 +191,7 @@ def _key(place: CodeLocation, psg: PSG) -> Hashable:
 def _lines(facts: Facts) -> dict[int, int]:
     """The line of every vertex at which most of the time of main threads is spent."""
     table, own = facts.timeline.activities, facts.timeline.own
-    spent = np.bincount(own.activity, own.seconds, len(table))
+    spent = weighted_count(own.activity, own.seconds, len(table))
     order = np.argsort(spent, kind="stable")  # the longest has the word
     order = order[~table.helper[order] & (table.line[order] > 0)]
     return dict(zip(table.vertex[order].tolist(), table.line[order].tolist(), strict=True))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.whatif.device_rounds import Parts, Round
+from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.steps.periods import Periods
 
@@ -49,7 +50,7 @@ def shorter(part: float | FloatArray, name: str, chosen: Callable[[Parts], BoolA
         parts: Parts = getattr(of, name)
         rows = np.flatnonzero(parts.link >= 0 if chosen is None else (parts.link >= 0) & chosen(parts))
         seconds, goes = of.moments.links.seconds, np.broadcast_to(part, of.begin_s.shape)[parts.rank[rows]]
-        removed = np.bincount(parts.link[rows], goes * parts.seconds[rows], len(seconds))
+        removed = weighted_count(parts.link[rows], goes * parts.seconds[rows], len(seconds))
         if name != "waits":
             return np.asarray(np.clip(removed, 0.0, np.maximum(seconds, 0.0)))
         removed[parts.link[rows[goes >= 1.0]]] = np.inf
@@ -65,7 +66,7 @@ def shorter_in(part: float | FloatArray, periods: Periods) -> Removal:
         host = of.host
         inside_s = inside(periods, host) * np.broadcast_to(part, of.begin_s.shape)[host.rank]
         known, seconds = host.link >= 0, of.moments.links.seconds
-        removed = np.bincount(host.link[known], inside_s[known], len(seconds))
+        removed = weighted_count(host.link[known], inside_s[known], len(seconds))
         return np.asarray(np.clip(removed, 0.0, np.maximum(seconds, 0.0)))
 
     return removal

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
+from scalana.detectors.whatif.device_replay import shorter
 from scalana.detectors.whatif.moments import Links, Moments
 
 KERNELS = 5
@@ -86,3 +90,10 @@ def test_links_that_clocks_contradict_are_left_out() -> None:
     moments, where = Moments.of(at, np.zeros(3, np.int64), 2.0, links)
     assert where.tolist() == [0, -1, 1]
     assert moments.links.seconds.tolist() == [1.0, 1.0], "what is not explained lies in the last link"
+
+
+def test_a_round_in_which_no_host_waits_has_no_wait_to_take_out() -> None:
+    none = SimpleNamespace(link=np.zeros(0, np.int64), rank=np.zeros(0, np.int64), seconds=np.zeros(0))
+    links = SimpleNamespace(seconds=np.array([1.0, 2.0]))
+    of: Any = SimpleNamespace(waits=none, moments=SimpleNamespace(links=links), begin_s=np.zeros(2))
+    assert shorter(1.0, "waits")(of).tolist() == [0.0, 0.0]
