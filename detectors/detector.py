@@ -21,6 +21,7 @@ class Outcome:
     """Rank-seconds of waiting that wait states do not count: in calls that never returned."""
     sections: dict[str, object] = field(default_factory=dict)
     """Accounts and the like, by the name of the part of the report that shows them."""
+    warnings: tuple[str, ...] = ()
 
 
 class Detector(Protocol):

@@ -80,6 +80,8 @@ class Outside:
     """Gives what the machines of a run can do, by rank."""
     findings_of: Callable[[PPG], list[Finding]] = _no_findings
     """Gives what is found in a part of a run, analysed by itself."""
+    strict: bool = True
+    """Whether the analysis ends where a part of it fails; else the rest of it is given, with a warning."""
 
 
 class Facts:
@@ -94,6 +96,11 @@ class Facts:
         """Whether only the causes are wanted: nothing that is hidden behind them, no slow steps, no efficiencies."""
         self._steps = steps
         self._outside = outside if outside is not None else Outside()
+
+    @property
+    def strict(self) -> bool:
+        """Whether the analysis ends where a part of it fails."""
+        return self._outside.strict
 
     @property
     def timeline(self) -> Timeline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,9 @@ import numpy as np
 from scalana.detectors import advice
 from scalana.detectors.account import TimeSplit
 from scalana.detectors.analysis import Analysis
-from scalana.detectors.annotator import Annotated
+from scalana.detectors.annotator import Annotated, Annotator
 from scalana.detectors.delays.time_split import split_time
-from scalana.detectors.detector import Outcome
+from scalana.detectors.detector import Detector, Outcome
 from scalana.detectors.facts import Facts, Outside
 from scalana.detectors.finding import Finding
 from scalana.detectors.ranking import ranked
@@ -39,6 +40,7 @@ def analyze(
     outcomes = _outcomes(facts)
     time = split_time(ppg.timeline, facts.waits, ppg.run.ranks, ppg.run.seconds)
     warnings = [*_warnings(ppg), *_unbalanced(facts)]
+    warnings += [warning for outcome in outcomes for warning in outcome.warnings]
     warnings += [] if _core_wait_share(ppg.timeline) > CORES_SHARED else _turns_in_calls(ppg, time)
     stuck_s = sum(outcome.waiting_s for outcome in outcomes)
     time, findings = _with_stuck(stuck_s, time, _findings(outcomes, ppg.timeline))
@@ -62,15 +64,45 @@ def _annotated(findings: list[Finding], facts: Facts) -> Annotated:
     result = Annotated(findings)
     for annotator in ANNOTATORS:
         if all(map(facts.has, annotator.needs)):
-            more = annotator.annotate(result.findings, facts)
+            more = _annotate(annotator, result.findings, facts)
             sections, warnings = {**result.sections, **more.sections}, (*result.warnings, *more.warnings)
             result = Annotated(more.findings, sections, warnings)
     return result
 
 
+def _annotate(annotator: Annotator, findings: Sequence[Finding], facts: Facts) -> Annotated:
+    """What an annotator says; where it fails, that it did: a report without one part is worth more than none."""
+    try:
+        return annotator.annotate(findings, facts)
+    except MemoryError:
+        raise
+    except Exception as error:
+        if facts.strict:
+            raise
+        return Annotated(findings, warnings=(_failed(annotator, error),))
+
+
 def _outcomes(facts: Facts) -> list[Outcome]:
     """What every detector finds that the run has something for."""
-    return [detector.detect(facts) for detector in DETECTORS if all(map(facts.has, detector.needs))]
+    return [_detect(detector, facts) for detector in DETECTORS if all(map(facts.has, detector.needs))]
+
+
+def _detect(detector: Detector, facts: Facts) -> Outcome:
+    """What a detector finds; where it fails, that it did."""
+    try:
+        return detector.detect(facts)
+    except MemoryError:
+        raise
+    except Exception as error:
+        if facts.strict:
+            raise
+        return Outcome(warnings=(_failed(detector, error),))
+
+
+def _failed(part: object, error: Exception) -> str:
+    return advice.FAILED.format(
+        part=type(part).__name__, error=f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    )
 
 
 def _findings(outcomes: list[Outcome], timeline: Timeline) -> list[Finding]:

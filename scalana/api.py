@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Source = str | os.PathLike[str] | Mapping[str, str] | None
 """Where the sources of a run are; see :func:`analyze`."""
+STRICT = "SCALANA_STRICT"
+"""Variable by which the analysis ends where a part of it fails, rather than go on without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +244,8 @@ def _outside() -> Outside:
     from scalana.detectors.facts import Outside
     from scalana.frontend.models.recorded import with_models
 
-    return Outside(with_models, lambda ppg: ceilings_of(ppg, os.environ))
+    strict = os.environ.get(STRICT) == "1"
+    return Outside(with_models, lambda ppg: ceilings_of(ppg, os.environ), strict=strict)
 
 
 @contextmanager

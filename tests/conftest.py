@@ -9,6 +9,8 @@ import tempfile
 
 import pytest
 
+from scalana.api import STRICT
+
 from .attempts import (
     pytest_addoption,
     pytest_collection_finish,
@@ -49,6 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure() -> None:
+    os.environ.setdefault(STRICT, "1")  # a part of an analysis that fails is an error here, and no warning
     if fork_server.VARIABLE not in os.environ:  # otherwise these are the tests of one of several processes
         os.environ[fork_server.VARIABLE] = tempfile.mkdtemp(prefix="scalana-servers-")
         os.environ[fork_server.OWNER] = str(os.getpid())
