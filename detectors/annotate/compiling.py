@@ -12,10 +12,10 @@ from scalana.detectors.annotator import Annotated
 from scalana.detectors.evidence import Compiling
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
+from scalana.detectors.when.span_periods import periods_of
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.spans.compilations import compilations, compiled_before
 from scalana.graphs.spans.span_columns import Spans
-from scalana.graphs.steps.periods import Periods
 from scalana.graphs.timeline import Timeline
 
 
@@ -30,7 +30,7 @@ class InCompiling:
         rows = compilations(spans, timeline.ranks)
         if not len(rows):
             return Annotated(findings)
-        compiling = Periods.joined(spans.rank[rows], spans.start_s(rows), spans.end_s(rows), timeline.ranks)
+        compiling = periods_of(spans, rows, timeline.ranks)
 
         def compiles(finding: Finding) -> bool:
             return finding.entries is not None and facts.lasting_work_of(finding).lies_in(compiling)

@@ -12,9 +12,9 @@ from scalana.detectors.annotator import Annotated
 from scalana.detectors.evidence import Loading
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
+from scalana.detectors.when.span_periods import periods_of
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.spans.span_columns import Spans
-from scalana.graphs.steps.periods import Periods
 
 
 class LoadingData:
@@ -25,12 +25,10 @@ class LoadingData:
     def annotate(self, findings: Sequence[Finding], facts: Facts) -> Annotated:
         """Findings whose work lies in it, with the loader."""
         spans, ranks = facts.ppg.spans, facts.timeline.ranks
-        rows = spans.rows("data")
-        rank = spans.rank[rows]
-        rows = rows[(rank >= 0) & (rank < ranks)]
+        rows = spans.of_ranks(spans.rows("data"), ranks)
         if not len(rows):
             return Annotated(findings)
-        loading = Periods.joined(spans.rank[rows], spans.start_s(rows), spans.end_s(rows), ranks)
+        loading = periods_of(spans, rows, ranks)
 
         def loads(finding: Finding) -> bool:
             return finding.entries is not None and facts.work_of(finding).lies_in(loading)

@@ -12,9 +12,9 @@ from scalana.detectors.annotator import Annotated
 from scalana.detectors.evidence import Serialising
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
+from scalana.detectors.when.span_periods import periods_of
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.spans.span_columns import Spans
-from scalana.graphs.steps.periods import Periods
 
 KIND = "pickle-bound"
 
@@ -27,12 +27,10 @@ class SerialisingObjects:
     def annotate(self, findings: Sequence[Finding], facts: Facts) -> Annotated:
         """Findings whose work lies in it, with the objects that are pickled at their lines."""
         spans, ranks = facts.ppg.spans, facts.timeline.ranks
-        rows = spans.rows("serialisation")
-        rank = spans.rank[rows]
-        rows = rows[(rank >= 0) & (rank < ranks)]
+        rows = spans.of_ranks(spans.rows("serialisation"), ranks)
         if not len(rows):
             return Annotated(findings)
-        periods = Periods.joined(spans.rank[rows], spans.start_s(rows), spans.end_s(rows), ranks)
+        periods = periods_of(spans, rows, ranks)
 
         def serialises(finding: Finding) -> bool:
             if finding.entries is None:

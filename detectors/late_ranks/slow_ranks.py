@@ -29,8 +29,7 @@ from scalana.detectors.whatif.replay import Change
 from scalana.detectors.when.cost_trend import Shape, trend_of
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.metrics import burst_locations
-from scalana.graphs.steps.window import gap_edges
+from scalana.graphs.steps.window import periods_of_bursts
 
 KIND = "slow-rank"
 _PARTS_OF_IT = ("late-ranks", "serial", "unresolved")
@@ -42,7 +41,7 @@ def name_slow_ranks(findings: list[Finding], facts: Facts) -> list[Finding]:
     work = _Work.of(facts)
     if work is None:
         return findings
-    slow = work.slow(work.suspects())
+    slow = work.slow(work.suspects)
     of_causes = [finding for finding in findings if finding.kind not in _PARTS_OF_IT]  # that say why, as lengths do
     slow = [one for one in slow if not work.is_explained(one.rank, of_causes if one.everything else findings)]
     found = [finding for group in _alike(slow, facts) if (finding := work.finding(group)) is not None]
@@ -92,6 +91,8 @@ class _Work:
     """Rows of the blame table that are about own work."""
     cost_s: FloatArray
     """What others wait for that work of each rank ``[ranks]``."""
+    suspects: IntArray
+    """Ranks for whose work others wait as long as is worth a finding: fewer than half of all."""
     number: IntArray
     """Of the steps ``[steps]``."""
     burst_step: IntArray
@@ -111,19 +112,13 @@ class _Work:
         rank = timeline.locations.rank[table.location[entries]]
         cost_s = weighted_count(rank, table.seconds[entries], timeline.ranks)
         recorded_s = float((timeline.locations.end_s - timeline.locations.start_s).sum())
-        many = np.count_nonzero(cost_s >= WORTH_A_FINDING * recorded_s)
-        if not 0 < 2 * many < timeline.ranks:
+        suspects = np.flatnonzero(cost_s >= WORTH_A_FINDING * recorded_s)
+        if not 0 < 2 * len(suspects) < timeline.ranks:
             return None
-        begin, end = gap_edges(timeline)
-        burst_rank = timeline.locations.rank[burst_locations(timeline)].astype(np.int64)
-        burst_step = np.maximum(steps.periods().row_at(burst_rank, (begin + end) / 2) - steps.warm_up, -1)
+        step, burst_rank = periods_of_bursts(timeline, steps.periods())
+        burst_step = np.maximum(step - steps.warm_up, -1)
         row_s = np.maximum(timeline.own.seconds - timeline.own.core_wait_s, 0.0)
-        return cls(facts, entries, cost_s, steps.number[steps.steady()], burst_step, burst_rank, row_s)
-
-    def suspects(self) -> IntArray:
-        """Ranks for whose work others wait as long as is worth a finding: fewer than half of all."""
-        locations = self.facts.timeline.locations
-        return np.flatnonzero(self.cost_s >= WORTH_A_FINDING * float((locations.end_s - locations.start_s).sum()))
+        return cls(facts, entries, cost_s, suspects, steps.number[steps.steady()], burst_step, burst_rank, row_s)
 
     def slow(self, ranks: IntArray) -> list[_Slow]:
         """Those of some ranks that take longer for everything, or in many places, in all steps or from one on."""

@@ -11,8 +11,9 @@ from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.spans.lengths import LengthCalls, length_calls
 from scalana.graphs.spans.span_columns import Spans
+from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps
-from scalana.graphs.steps.window import gap_edges
+from scalana.graphs.steps.window import gap_edges, periods_of_bursts
 from scalana.graphs.timeline import Timeline
 
 
@@ -89,12 +90,4 @@ class StepLengths:
 
     def steps_of_bursts(self, timeline: Timeline) -> tuple[IntArray, IntArray]:
         """The step in which the middle of each burst lies, -1 for none, and its rank, each ``[bursts]``."""
-        begin, end = gap_edges(timeline)
-        middle, rank = (begin + end) / 2, timeline.locations.rank[burst_locations(timeline)].astype(np.int64)
-        step = np.full(len(middle), -1)
-        for one in range(self.tokens.shape[1]):
-            mine = np.flatnonzero(rank == one)
-            at = np.searchsorted(self.start_s[:, one], middle[mine], side="right") - 1
-            inside = (at >= 0) & (middle[mine] < self.end_s[np.maximum(at, 0), one])
-            step[mine[inside]] = at[inside]
-        return step, rank
+        return periods_of_bursts(timeline, Periods.of(self.start_s, self.end_s))

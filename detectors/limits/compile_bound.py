@@ -21,6 +21,7 @@ from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.thresholds.differences import ORDINARY
 from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.detectors.whatif.replay import Change
+from scalana.detectors.when.span_periods import periods_of
 from scalana.graphs.arrays.intervals import joined
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
@@ -51,7 +52,7 @@ def compile_bound_by(step_without: StepWithout, profile: CausalProfile, facts: F
     rows = rows[(spans.start_s(rows) >= stretch.begin_s) & (spans.end_s(rows) <= stretch.end_s)]
     if not len(rows):
         return []
-    periods = Periods.joined(spans.rank[rows], spans.start_s(rows), spans.end_s(rows), ranks)
+    periods = periods_of(spans, rows, ranks)
     spent_s = periods.rank_s() / stretch.steps
     middle_s = float(np.median(spent_s))
     half_s, without_s = (step_without(part, periods) for part in (HALF, NOTHING))

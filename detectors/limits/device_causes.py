@@ -35,6 +35,7 @@ from scalana.detectors.thresholds.differences import ORDINARY
 from scalana.detectors.thresholds.shares import MAJORITY, NEARLY_ALL, SHARE_OF_ITS_OWN, WORTH_IF_ONCE
 from scalana.detectors.whatif.device_replay import Removal, inside, shorter, shorter_in
 from scalana.detectors.whatif.device_rounds import Parts
+from scalana.detectors.when.span_periods import periods_of
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.spans.compilations import compilations
@@ -129,7 +130,7 @@ def _compilations(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterat
     """Compiling again in the steady state, while devices have nothing to do."""
     spans = facts.ppg.spans
     rows = compilations(spans, facts.timeline.ranks)
-    periods = Periods.joined(spans.rank[rows], spans.start_s(rows), spans.end_s(rows), facts.timeline.ranks)
+    periods = periods_of(spans, rows, facts.timeline.ranks)
 
     def step_without(part: float, periods: Periods) -> float:
         return profile.replay.changed_step_s(shorter_in(part, periods))
@@ -321,10 +322,9 @@ def _launching(profile: DeviceProfile) -> Periods:
 def _loads(profile: DeviceProfile, facts: Facts) -> Periods:
     """When ranks wait for data, by spans; where there are none, by the functions that they are in."""
     spans, ranks = facts.ppg.spans, facts.timeline.ranks
-    rows = spans.rows("data")
-    rows = rows[(spans.rank[rows] >= 0) & (spans.rank[rows] < ranks)]
+    rows = spans.of_ranks(spans.rows("data"), ranks)
     if len(rows):
-        return Periods.joined(spans.rank[rows], spans.start_s(rows), spans.end_s(rows), ranks)
+        return periods_of(spans, rows, ranks)
     kinds = profile.devices.kinds
     loads = np.array([_is_loading(int(vertex), facts) for vertex in kinds.vertex], np.bool_)
     some = [(of.host, np.flatnonzero(loads[of.host.what])) for of in profile.replay.rounds]

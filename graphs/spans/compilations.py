@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.spans.span_columns import Spans
 
@@ -15,8 +13,7 @@ def compilations(spans: Spans, ranks: int) -> IntArray:
     """Rows of the compilations of ranks."""
     rows = spans.rows("other")
     rows = rows[(spans.texts("kind")[rows] == spans.number(KIND)) & (spans.number(KIND) >= 0)]
-    rank = spans.rank[rows]
-    return np.asarray(rows[(rank >= 0) & (rank < ranks)])
+    return spans.of_ranks(rows, ranks)
 
 
 def compiled_before(name: str) -> int:

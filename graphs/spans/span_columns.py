@@ -80,6 +80,11 @@ class Spans:
             chosen &= self.table.name == self.number(name)
         return np.flatnonzero(chosen)
 
+    def of_ranks(self, rows: IntArray, ranks: int) -> IntArray:
+        """Those of some rows that are of ranks, and of no other process."""
+        rank = self.rank[rows]
+        return np.asarray(rows[(rank >= 0) & (rank < ranks)])
+
     def start_s(self, rows: IntArray | slice = slice(None)) -> FloatArray:
         """Start of some spans ``[rows]``."""
         return to_seconds(self.table.start_ns[rows])

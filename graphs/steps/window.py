@@ -7,6 +7,7 @@ import numpy as np
 from scalana.graphs.arrays.shards import rows_of_ranges
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
+from scalana.graphs.steps.periods import Periods
 from scalana.graphs.timeline import Calls, Instances, Locations, OwnWork, Timeline, Unwritten
 
 
@@ -122,6 +123,13 @@ def gap_edges(timeline: Timeline) -> tuple[FloatArray, FloatArray]:
     begin[len(calls) :] = locations.start_s
     begin[len(calls) :][has] = calls.exit_s[calls.first[1:][has] - 1]
     return begin, np.concatenate((calls.enter_s, locations.end_s))
+
+
+def periods_of_bursts(timeline: Timeline, periods: Periods) -> tuple[IntArray, IntArray]:
+    """In which period of its rank the middle of each burst lies, -1 for none, and that rank, each ``[bursts]``."""
+    begin, end = gap_edges(timeline)
+    rank = timeline.locations.rank[burst_locations(timeline)].astype(np.int64)
+    return periods.row_at(rank, (begin + end) / 2), rank
 
 
 def _gap_parts(timeline: Timeline, begin: FloatArray, end: FloatArray) -> FloatArray:
