@@ -42,7 +42,7 @@ from scalana.graphs.dependences.remote import untaken
 from scalana.graphs.dependences.servers import ServerWaits, server_waits, unanswered
 from scalana.graphs.dependences.unmatched import open_calls
 from scalana.graphs.metrics import add_timeline, add_to, no_metrics
-from scalana.graphs.progress.attempts import Attempt, attempts_of_ranks
+from scalana.graphs.progress.attempt_times import Attempt, attempts_of_ranks
 from scalana.graphs.readers.columns.gather import Communicator, Gathered, gather
 from scalana.graphs.readers.folder.models import RecordedModels, read_models
 from scalana.graphs.readers.folder.native_frames import Symbols, no_symbols, resolve_native

@@ -9,7 +9,7 @@ import numpy as np
 
 from scalana.graphs.dependences.unmatched import OpenCall
 from scalana.graphs.host_cores import HostCores, core_numbers
-from scalana.graphs.progress.attempts import Attempt
+from scalana.graphs.progress.attempt_times import Attempt
 from scalana.graphs.progress.course import Course, course
 from scalana.graphs.readers.columns.gather import Communicator, Gathered
 from scalana.graphs.readers.folder.going_on import records_going_on

@@ -16,7 +16,7 @@ from scalana.errors import ClusterError
 from scalana.version import __version__
 
 if TYPE_CHECKING:
-    from scalana.graphs.progress.attempts import Attempt
+    from scalana.graphs.progress.attempt_times import Attempt
     from scalana.graphs.readers.columns.gather import Gathered
     from scalana.graphs.readers.folder.native_frames import Frames, Symbols
     from scalana.graphs.readers.folder.run_folder import RunFolder

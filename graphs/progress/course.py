@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.progress.attempts import Attempt, Resumed, resumed
+from scalana.graphs.progress.attempt_times import Attempt, Resumed, resumed
 
 PRODUCTIVE = "productive"
 PARTS = (PRODUCTIVE, "again", "start_up", "checkpoints", "evaluation", "hangs", "between", "end")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
 from scalana.graphs.progress.activities import of_paths
-from scalana.graphs.progress.attempts import attempt_of, ranks_to_look_at
+from scalana.graphs.progress.attempt_times import attempt_of, ranks_to_look_at
 from scalana.graphs.progress.course import Course, course
 from scalana.graphs.progress.rank_times import HostClocks, RankTimes, rank_times
 from scalana.graphs.readers.folder.decoding import read_record

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalana.graphs.progress.attempts import Attempt, ranks_to_look_at, resumed
+from scalana.graphs.progress.attempt_times import Attempt, ranks_to_look_at, resumed
 from scalana.graphs.progress.course import Course, course, largest_loss
 from scalana.graphs.progress.rank_times import CheckpointFile
 from scalana.runtime.record import layout
