@@ -9,7 +9,15 @@ import numpy as np
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.limits import communication, compile_bound, cores, input_bound, source_costs, worker_bound
+from scalana.detectors.limits import (
+    communication,
+    compile_bound,
+    cores,
+    input_bound,
+    slow_link,
+    source_costs,
+    worker_bound,
+)
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
 from scalana.detectors.limits.shared_cause import SharedCause
 from scalana.detectors.reconcile import Extent, Verdict, covered
@@ -20,6 +28,7 @@ RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     worker_bound.worker_bound,
     compile_bound.compile_bound,
     source_costs.source_costs,
+    slow_link.slow_link,
     communication.communication,
     cores.cores,
 )
@@ -31,6 +40,7 @@ KINDS = (
     worker_bound.KIND,
     compile_bound.KIND,
     *source_costs.KIND_OF.values(),
+    slow_link.KIND,
     communication.KIND,
     cores.KIND,
 )
