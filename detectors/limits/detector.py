@@ -16,6 +16,7 @@ from scalana.detectors.limits import (
     held_locks,
     input_bound,
     python_loops,
+    slow_link,
     source_costs,
     worker_bound,
 )
@@ -30,6 +31,7 @@ RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     compile_bound.compile_bound,
     held_locks.held_locks,
     source_costs.source_costs,
+    slow_link.slow_link,
     communication.communication,
     cores.cores,
     python_loops.python_loops,
@@ -43,6 +45,7 @@ KINDS = (
     compile_bound.KIND,
     held_locks.INTERPRETER,
     *source_costs.KIND_OF.values(),
+    slow_link.KIND,
     communication.KIND,
     cores.KIND,
     python_loops.KIND,
