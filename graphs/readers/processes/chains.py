@@ -42,8 +42,8 @@ class Chain:
 
 
 def choose_of_chain(records: Iterable[ProcessRecord], chain: Chain, wanted: int | None = None) -> RankRecords:
-    """Sort the processes of a run into ranks. Of a chain, they are those of the job that goes on, or of the last one that
-    made at least half as many calls as any other.
+    """Sort the processes of a run into ranks. Of a chain, they are those of the job that goes on, or else of the last
+    one that made at least half as many calls as any other.
 
     Raises:
         RecordError: there are not as many launches.
