@@ -38,6 +38,7 @@ from scalana.detectors.evidence.preparation import (
 )
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
+from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
 from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
 
@@ -87,5 +88,6 @@ __all__ = [
     "TaskTimes",
     "Turn",
     "UnevenLengths",
+    "UnevenSizes",
     "WorkerBound",
 ]

@@ -39,6 +39,7 @@ from scalana.detectors.evidence.preparation import (
 )
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import SizeCosts
+from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
 from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
 
@@ -89,6 +90,7 @@ class Evidence:
     """Lines that take longer because a helper takes the core."""
     tasks: TaskTimes | None = None
     lengths: UnevenLengths | None = None
+    sizes: UnevenSizes | None = None
     slow_rank: SlowRank | None = None
     inner: InnerModule | None = None
     device: DeviceTime | None = None

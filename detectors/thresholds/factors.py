@@ -58,6 +58,7 @@ Why: A choice: what is larger by less explains little.
 - `late_ranks.advice`: times the most tokens of a rank now, from which the advice says that packing makes them more
 - `modules`: times as many operators, or as much work, as on other ranks, from which a module has more
 - `uneven_lengths`: times the tokens of the median rank up to which tokens are equal
+- `uneven_sizes`: times the argument of the median rank, from which that of a rank is larger
 """
 HELD_UP = 1.2
 """Factor from which a microbatch took longer than usual: it was held up.

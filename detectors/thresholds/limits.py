@@ -23,6 +23,7 @@ Why: More are a number.
 
 - `findings`: trajectories that are named at most
 - `steps`: steps that are named one by one, if nearly all is lost in them
+- `late_ranks.advice`: ranks of which the advice says how large their parts are
 """
 MOST_FINDINGS = 10
 """Findings that are reported.

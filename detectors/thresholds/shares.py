@@ -371,6 +371,8 @@ Why: A choice: clocks and samples leave up to a fifth open.
 - `slow_device`: part of the seconds of a device that must be of kernels that all ran equally often, and be longer by
   one factor
 - `uneven_lengths`: part of a lateness at a place that the cost of lengths must come to, and at most its inverse
+- `uneven_sizes`: part of a lateness that the cost of sizes must come to, and at most its inverse; part of the variance
+  that it must explain
 """
 NEARLY_ALL = 0.9
 """Part of a whole from which the rest is not worth a word.

@@ -36,6 +36,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
     said = (
         claim(finding, run.ranks, run.names),
         lengths(finding, run),
+        sizes(finding, run),
         in_module(finding),
         in_compiled(finding),
         in_work(finding),
@@ -148,6 +149,18 @@ def lengths(finding: Finding, run: RunInfo) -> str:
     return (
         f"Lengths of sequences explain {names.percent(known.fit)} of how ranks differ in {known.fitted_steps} steps "
         f"({known.lengths_from} at {where})."
+    )
+
+
+def sizes(finding: Finding, run: RunInfo) -> str:
+    """How large the parts of ranks are, how surely that explains what they take, and where it is known from."""
+    known = finding.evidence.sizes
+    if known is None:
+        return ""
+    where = names.place(names.near(known.size_file, run.cwd), known.size_line)
+    return (
+        f"{known.size_here:,.0f} {known.size_of}, on the median rank {known.size_median:,.0f}, explain "
+        f"{names.percent(known.size_share)} of how ranks differ (`{known.size_argument}` at {where})."
     )
 
 

@@ -1,0 +1,60 @@
+"""The kinds of findings about work that is divided unevenly, as :mod:`scalana.detectors.kinds` has them."""
+
+from __future__ import annotations
+
+from scalana.detectors.kind import Claim, Kind
+
+UNEVEN = (
+    Kind(
+        "uneven-lengths",
+        "the sequences of some ranks cost more than those of others, by a cost of their lengths that is fitted from "
+        "the run, with what packing them by cost would save",
+        "The sequences of some ranks cost more than those of others.",
+        (
+            Claim(
+                "One of {ranks}, a different one in each step, has {times:attention_times} times the attention work of "
+                "the median rank, at equal tokens",
+                ("is_attention", "in_turn", "equal_tokens"),
+            ),
+            Claim(
+                "One of {ranks}, a different one in each step, has {times:attention_times} times the attention work of "
+                "the median rank",
+                ("is_attention", "in_turn"),
+            ),
+            Claim(
+                "One of {ranks}, a different one in each step, has {times:token_times} times the tokens of the median "
+                "rank",
+                ("in_turn",),
+            ),
+            Claim(
+                "{Ranks} {has|have} {times:attention_times} times the attention work of the median rank, at equal "
+                "tokens",
+                ("is_attention", "equal_tokens"),
+            ),
+            Claim(
+                "{Ranks} {has|have} {times:attention_times} times the attention work of the median rank, and "
+                "{times:token_times} times its tokens",
+                ("is_attention",),
+            ),
+            Claim("{Ranks} {has|have} {times:token_times} times the tokens of the median rank", ("token_times",)),
+            Claim("The sequences of {ranks} cost more than those of the others"),
+        ),
+        mended="with sequences packed by cost",
+        unmended="Another packing of the same sequences would not shorten the run",
+    ),
+    Kind(
+        "uneven-sizes",
+        "the parts of the data of some ranks are larger than those of others (a part of a graph with more edges), with "
+        "what equal parts would save",
+        "The parts of the data of some ranks are larger than those of others.",
+        (
+            Claim(
+                "{Ranks} {handles|handle} {times:size_times} times the {text:size_of} of the median rank",
+                ("size_times", "size_of"),
+            ),
+            Claim("The parts of the data of {ranks} are larger than those of the others"),
+        ),
+        mended="with equal parts",
+        unmended="Equal parts would not shorten the run",
+    ),
+)
