@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.detectors.kind import Claim, Kind
+from scalana.detectors.kind import OF_IDLE_THREADS, Claim, Kind
 
 UNEVEN = (
     Kind(
@@ -56,5 +56,23 @@ UNEVEN = (
         ),
         mended="with equal parts",
         unmended="Equal parts would not shorten the run",
+    ),
+    Kind(
+        "task-tail",
+        "a pool of threads waits for its last, long calls, with what another order or smaller calls would save; "
+        "`lost_s` is what its threads idle at the end",
+        "A pool of threads waits for its last, long calls.",
+        (
+            Claim(
+                "{count:tail_tasks} of {count:tail_of} calls take {count:tail_percent} % of the time of all; the last, "
+                "{text:tail_last}, begins after {seconds:tail_last_begin_s} and runs alone for {seconds:tail_alone_s}",
+                ("tail_tasks", "tail_last"),
+            ),
+            Claim("A pool of threads waits for its last calls"),
+        ),
+        spends=False,
+        unit=OF_IDLE_THREADS,
+        mended="with another order, or smaller calls,",
+        is_shared=True,
     ),
 )

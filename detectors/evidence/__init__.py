@@ -26,7 +26,7 @@ from scalana.detectors.evidence.module_code import (
 )
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
-from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
+from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTail, TaskTimes
 from scalana.detectors.evidence.preparation import (
     Collecting,
     Compiling,
@@ -85,6 +85,7 @@ __all__ = [
     "SlowedLine",
     "SlowRank",
     "StartedBy",
+    "TaskTail",
     "TaskTimes",
     "Turn",
     "UnevenLengths",

@@ -27,7 +27,7 @@ from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
 from scalana.detectors.evidence.module_code import CompiledCode, InnerModule, ModuleTime, ModuleWorkCompared
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
-from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
+from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTail, TaskTimes
 from scalana.detectors.evidence.preparation import (
     Collecting,
     Compiling,
@@ -86,6 +86,7 @@ class Evidence:
     sync_intervals: float | None = None
     """Stretches between calls over which the excess spreads."""
     pool: PoolOrder | None = None
+    tail: TaskTail | None = None
     slowed: list[SlowedLine] | None = None
     """Lines that take longer because a helper takes the core."""
     tasks: TaskTimes | None = None

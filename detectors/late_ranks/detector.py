@@ -11,6 +11,7 @@ from scalana.detectors.late_ranks.late_ranks import Waiting, detect_halves
 from scalana.detectors.late_ranks.rounds import name_rounds
 from scalana.detectors.late_ranks.slow_ranks import name_slow_ranks
 from scalana.detectors.late_ranks.starting import name_starts
+from scalana.detectors.late_ranks.task_names import name_tasks
 from scalana.detectors.late_ranks.uneven_lengths import name_lengths
 from scalana.detectors.late_ranks.uneven_sizes import name_sizes
 from scalana.detectors.noise.contention import without_turns
@@ -60,4 +61,5 @@ class LateRanks:
             told += [half for half in halves if any(is_half_of(half, one, modules, psg) for one in told)]
         told = name_starts(name_collections(told, facts), facts.run.starts, timeline)
         told = name_slow_ranks(name_sizes(name_lengths(told, facts), facts), facts)
+        told = name_tasks(told, facts)
         return Outcome([Verdict(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in told])

@@ -9,7 +9,15 @@ import numpy as np
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.limits import communication, compile_bound, cores, input_bound, source_costs, worker_bound
+from scalana.detectors.limits import (
+    communication,
+    compile_bound,
+    cores,
+    input_bound,
+    source_costs,
+    task_tail,
+    worker_bound,
+)
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
 from scalana.detectors.limits.shared_cause import SharedCause
 from scalana.detectors.reconcile import Extent, Verdict, covered
@@ -18,6 +26,7 @@ from scalana.detectors.thresholds.shares import MAJORITY
 RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     input_bound.input_bound,
     worker_bound.worker_bound,
+    task_tail.task_tail,
     compile_bound.compile_bound,
     source_costs.source_costs,
     communication.communication,
@@ -29,6 +38,7 @@ OF_ACCOUNTED = (input_bound.input_bound, worker_bound.worker_bound)
 KINDS = (
     input_bound.KIND,
     worker_bound.KIND,
+    task_tail.KIND,
     compile_bound.KIND,
     *source_costs.KIND_OF.values(),
     communication.KIND,

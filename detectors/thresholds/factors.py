@@ -107,6 +107,7 @@ Why: More than two threads of one core, or a busy neighbour, make of equal work 
 - `step_presence`: periods of the sampler that a step's cost must last, to be seen in each step that has any
 - `task_farms`: times the median that a piece takes which is not like the others
 - `uneven_tasks`: times what is ordinary that a piece computes which is not like the others
+- `task_tails`: times as long as the median call, from which a call is long
 """
 BACKWARD_PER_FORWARD = 2.0
 """Seconds of a backward for each of its forward, where no rank shows them.

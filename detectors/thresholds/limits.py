@@ -182,6 +182,7 @@ TASKS_REPLAYED = 300_000
 Why: Each takes some microseconds a replay.
 
 - `call_pools`
+- `task_tails`
 """
 ACTIONS_REPLAYED = 500_000
 """Actions of a pipeline that are looked at; of longer records, the last.

@@ -118,6 +118,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `device_causes`: part of a step that devices of all ranks must have nothing to do, for the launches, waits or work
   of their hosts to be a cause
 - `worker_bound`: part of a step that more workers must save
+- `task_tail`: part of the run that another order must save
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.
