@@ -1,8 +1,8 @@
 """The kinds of findings: one row each, read by every report, by the advice, and by the documents.
 
 A claim is a text with fields in braces. ``{Ranks}`` and ``{ranks}`` are the ranks of the finding, ``{one|many}`` a
-word that agrees with their number, ``{seconds:KEY}``, ``{count:KEY}``, ``{times:KEY}``, ``{text:KEY}`` and
-``{ranks:KEY}`` a value of the evidence. Of the claims of a kind the first is made whose keys the evidence has.
+word that agrees with their number, ``{seconds:KEY}``, ``{count:KEY}``, ``{rate:KEY}``, ``{times:KEY}``, ``{text:KEY}``
+and ``{ranks:KEY}`` a value of the evidence. Of the claims of a kind the first is made whose keys the evidence has.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
 from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
-from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
+from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, StepLimit, Transfers
 
 __all__ = [
     "BusyCores",
@@ -68,6 +68,7 @@ __all__ = [
     "Leaf",
     "LibraryPlace",
     "Loading",
+    "LinkTime",
     "LoopWait",
     "LostByPhase",
     "ModuleTime",

@@ -41,7 +41,7 @@ from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import SizeCosts
 from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
-from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
+from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, StepLimit, Transfers
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,7 @@ class Evidence:
     step_limit: StepLimit | None = None
     transfers: Transfers | None = None
     busy_cores: BusyCores | None = None
+    link: LinkTime | None = None
     device_step: DeviceStep | None = None
     order: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Names of the fields above that are known, in the order in which they became so: that of the report's keys."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from scalana.detectors.evidence import InputBound, TaskTail, Transfers, WorkerBound
+from scalana.detectors.whatif.slow_links import Reach
 
 ADVICE = {
     "collection-bound": "Call gc.freeze() after the set-up, so that the collector skips the objects that exist by "
@@ -59,6 +60,28 @@ def advise(bound: InputBound, cores: int) -> str:
         f"Load the data with more worker processes: DataLoader(num_workers={bound.predicted_workers[-1]}). Or do less "
         "work per sample: cache or preprocess the data."
     )
+
+
+A_MESSAGE = "a message"
+"""What moves over a link, where it is no collective."""
+LINKS = {
+    Reach.PAIR: "The link between {0} and {1}",
+    Reach.WAY: "The link from {0} to {1}",
+    Reach.HOST: "The network of {0}",
+    Reach.OUT: "The outgoing network of {0}",
+    Reach.INTO: "The incoming network of {0}",
+    Reach.AMONG: "The network among {most} and {last}",
+}
+"""Names of slow links."""
+
+
+def link_name(reach: Reach, hosts: tuple[str, ...]) -> str:
+    """What a slow link is called.
+
+    >>> link_name(Reach.AMONG, ("a", "b", "c"))
+    'The network among a, b and c'
+    """
+    return LINKS[reach].format(*hosts, most=", ".join(hosts[:-1]), last=hosts[-1])
 
 
 LOAD_AHEAD = (

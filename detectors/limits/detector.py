@@ -14,6 +14,7 @@ from scalana.detectors.limits import (
     compile_bound,
     cores,
     input_bound,
+    slow_link,
     source_costs,
     task_tail,
     worker_bound,
@@ -29,6 +30,7 @@ RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     task_tail.task_tail,
     compile_bound.compile_bound,
     source_costs.source_costs,
+    slow_link.slow_link,
     communication.communication,
     cores.cores,
 )
@@ -41,6 +43,7 @@ KINDS = (
     task_tail.KIND,
     compile_bound.KIND,
     *source_costs.KIND_OF.values(),
+    slow_link.KIND,
     communication.KIND,
     cores.KIND,
 )

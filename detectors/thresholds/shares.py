@@ -210,6 +210,7 @@ Why: A choice: at most four can have one.
 
 - `candidates`: part of a cause's blame that one of its entries must have to stand alone
 - `cost_trend`: part of the whole slope that each half must have: what rises at the beginning alone does not go on
+- `host_transfers`: part of the transfers of a route that show how fast it is
 - `late_devices`: part of what is lost that a child of a vertex must have to be followed; and of what the worst rank
   costs at a place, that another must cost there to be named with it
 - `library_calls`: part of a function's blame on a rank that lets a line or loop of it stand alone
@@ -264,6 +265,7 @@ Why: Nothing else can be as much.
   what the worst has, from which another is as bad
 - `description`: part of a cause that helpers of ranks do, from which it is these that ranks wait for
 - `even_work`: part of the way to the slowest worker, from which another one is as slow
+- `host_transfers`: part of a transfer through which somebody must have waited for it
 - `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
 - `input_bound`
 - `interference`: part of the time without a core that a rank's helpers must have computed more than those of other

@@ -47,6 +47,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         serialising(finding),
         more_workers(finding),
         moved(finding),
+        over_link(finding),
         counted(finding),
         other_calls(finding),
         busy_cores(finding),
@@ -230,6 +231,23 @@ def moved(finding: Finding) -> str:
     return (
         f"{known.transfer_operation} moves {names.data(known.step_bytes)} {when} in {calls}, "
         f"at {names.rate(known.bytes_per_s)} on average{best}."
+    )
+
+
+def over_link(finding: Finding) -> str:
+    """How much crosses a slow link, what that costs, and what a step would take without."""
+    known = finding.evidence.link
+    if known is None:
+        return ""
+    when = "In the run" if known.link_step_s is None else "In an average step"
+    transfers = "1 transfer" if round(known.link_calls) <= 1 else f"{known.link_calls:.0f} transfers"
+    moves = f"{when}, {names.data(known.link_bytes)} cross it in {transfers}"
+    costs = f"{names.seconds(known.link_extra_s)} more than at the speed of the others"
+    if known.link_step_s is None or known.link_mended_step_s is None:
+        return f"{moves}, which take {costs}."
+    return (
+        f"{moves}, which take {costs}. A step takes {names.seconds(known.link_step_s)}, and with a link as fast as the "
+        f"others {names.seconds(known.link_mended_step_s)} (predicted)."
     )
 
 
