@@ -177,6 +177,7 @@ ROOMS = {
         ("arrays",),
         ("timeline", "structure"),
         ("metrics", "readers"),
+        ("progress",),
         ("attribution",),
         ("calls",),
         ("samples",),

@@ -52,6 +52,7 @@ Why: A choice: one percent is the least that a user would act on.
 - `scaling.detector`: part of an average rank's seconds that a loss must cost
 - `slow_ranks`: part of all recorded rank-seconds that others must wait for a slow rank, and of the run that comes back
 - `slow_workers`: part of the job's time that must come back
+- `topics.productive`: part of the wall time that other things than steps, start-up and end must take to be shown
 - `worker_bound`: part of the run's time that more workers must save
 """
 WORTH_FOLLOWING = 0.01
