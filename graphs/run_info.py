@@ -138,10 +138,12 @@ def describe_run(
 
 def course_of_run(folder: RunFolder, chosen: RankRecords, attempts: list[Attempt], going_on: bool) -> Course | None:
     """Where the wall time of a job went, as far as its records, and what was noted of hangs, say it."""
-    info = {} if chosen.several else folder.info
+    info, chain = folder.info, folder.chain
+    if chosen.several and not chain.jobs:
+        return course(attempts, hangs=folder.hangs(), going_on=going_on) if attempts else None
     start_s, seconds = info.get("start_unix_s"), info.get("seconds")
     end_s = start_s + seconds if start_s is not None and seconds is not None else None
-    return course(attempts, (start_s, end_s), folder.hangs(), going_on) if attempts else None
+    return course(attempts, (chain.start_s, end_s), folder.hangs(), going_on) if attempts else None
 
 
 def _elsewhere_by(records: list[ProcessRecord]) -> list[str]:

@@ -44,6 +44,7 @@ HOOKS = (
     ("trl.trainer.rloo_trainer", "scalana.runtime.rl.trl", "mark_trainers"),
     ("subprocess", "scalana.runtime.starts", "patch"),
     ("concurrent.futures._base", "scalana.runtime.remote.futures", "patch_waits"),
+    ("concurrent.futures.thread", "scalana.runtime.remote.futures", "patch_threads"),
     *((name, "scalana.runtime.remote.futures", "patch_pools") for name in libraries.EXECUTORS),
     *((name, "scalana.runtime.remote.queues", "patch_loky_queues") for name in libraries.LOKY_QUEUES),
     ("joblib.parallel", "scalana.runtime.remote.joblib_waits", "patch"),

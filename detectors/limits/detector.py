@@ -18,6 +18,7 @@ from scalana.detectors.limits import (
     python_loops,
     slow_link,
     source_costs,
+    task_tail,
     worker_bound,
 )
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
@@ -28,6 +29,7 @@ from scalana.detectors.thresholds.shares import MAJORITY
 RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     input_bound.input_bound,
     worker_bound.worker_bound,
+    task_tail.task_tail,
     compile_bound.compile_bound,
     held_locks.held_locks,
     source_costs.source_costs,
@@ -42,6 +44,7 @@ OF_ACCOUNTED = (input_bound.input_bound, worker_bound.worker_bound)
 KINDS = (
     input_bound.KIND,
     worker_bound.KIND,
+    task_tail.KIND,
     compile_bound.KIND,
     held_locks.INTERPRETER,
     *source_costs.KIND_OF.values(),

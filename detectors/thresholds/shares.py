@@ -122,6 +122,7 @@ Why: A choice: five times as much as where repetitions show the noise.
   of their hosts to be a cause
 - `python_loops`: part of a step that a cause must save; times WORTH_FOLLOWING, what a loop must take to be looked at
 - `worker_bound`: part of a step that more workers must save
+- `task_tail`: part of the run that another order must save
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.
@@ -379,6 +380,8 @@ Why: A choice: clocks and samples leave up to a fifth open.
 - `slow_device`: part of the seconds of a device that must be of kernels that all ran equally often, and be longer by
   one factor
 - `uneven_lengths`: part of a lateness at a place that the cost of lengths must come to, and at most its inverse
+- `uneven_sizes`: part of a lateness that the cost of sizes must come to, and at most its inverse; part of the variance
+  that it must explain
 """
 NEARLY_ALL = 0.9
 """Part of a whole from which the rest is not worth a word.
