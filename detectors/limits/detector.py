@@ -9,7 +9,16 @@ import numpy as np
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.limits import communication, compile_bound, cores, input_bound, source_costs, worker_bound
+from scalana.detectors.limits import (
+    communication,
+    compile_bound,
+    cores,
+    input_bound,
+    slow_link,
+    source_costs,
+    task_tail,
+    worker_bound,
+)
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
 from scalana.detectors.limits.shared_cause import SharedCause
 from scalana.detectors.reconcile import Extent, Verdict, covered
@@ -18,8 +27,10 @@ from scalana.detectors.thresholds.shares import MAJORITY
 RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     input_bound.input_bound,
     worker_bound.worker_bound,
+    task_tail.task_tail,
     compile_bound.compile_bound,
     source_costs.source_costs,
+    slow_link.slow_link,
     communication.communication,
     cores.cores,
 )
@@ -29,8 +40,10 @@ OF_ACCOUNTED = (input_bound.input_bound, worker_bound.worker_bound)
 KINDS = (
     input_bound.KIND,
     worker_bound.KIND,
+    task_tail.KIND,
     compile_bound.KIND,
     *source_costs.KIND_OF.values(),
+    slow_link.KIND,
     communication.KIND,
     cores.KIND,
 )
