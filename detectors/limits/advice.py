@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence import InputBound, Transfers, WorkerBound
+from scalana.detectors.evidence import InputBound, TaskTail, Transfers, WorkerBound
 from scalana.detectors.whatif.slow_links import Reach
 
 ADVICE = {
@@ -97,6 +97,15 @@ def advise_workers(bound: WorkerBound) -> str:
         f"Use more of them: {bound.predicted_workers[-1]} instead of {bound.workers}. Or let the process that waits "
         "hand out the next work before it needs the results, and do its own meanwhile."
     )
+
+
+def advise_tail(tail: TaskTail) -> str:
+    """Return what to do about the last calls of a pool."""
+    if tail.longest_first_s >= tail.halves_s:
+        return "Submit the calls that take longest first, as far as that is known (by the size of an argument)."
+    if tail.longest_first_s > 0.0:
+        return "Submit the calls that take longest first, if that is known, or cut them into smaller ones."
+    return "Cut the longest calls into smaller ones: in any order the pool waits for them."
 
 
 def _all(cores: int) -> str:

@@ -16,6 +16,7 @@ from scalana.detectors.limits import (
     input_bound,
     slow_link,
     source_costs,
+    task_tail,
     worker_bound,
 )
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
@@ -26,6 +27,7 @@ from scalana.detectors.thresholds.shares import MAJORITY
 RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     input_bound.input_bound,
     worker_bound.worker_bound,
+    task_tail.task_tail,
     compile_bound.compile_bound,
     source_costs.source_costs,
     slow_link.slow_link,
@@ -38,6 +40,7 @@ OF_ACCOUNTED = (input_bound.input_bound, worker_bound.worker_bound)
 KINDS = (
     input_bound.KIND,
     worker_bound.KIND,
+    task_tail.KIND,
     compile_bound.KIND,
     *source_costs.KIND_OF.values(),
     slow_link.KIND,

@@ -52,6 +52,7 @@ Why: A choice: one percent is the least that a user would act on.
 - `scaling.detector`: part of an average rank's seconds that a loss must cost
 - `slow_ranks`: part of all recorded rank-seconds that others must wait for a slow rank, and of the run that comes back
 - `slow_workers`: part of the job's time that must come back
+- `topics.productive`: part of the wall time that other things than steps, start-up and end must take to be shown
 - `worker_bound`: part of the run's time that more workers must save
 """
 WORTH_FOLLOWING = 0.01
@@ -118,6 +119,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `device_causes`: part of a step that devices of all ranks must have nothing to do, for the launches, waits or work
   of their hosts to be a cause
 - `worker_bound`: part of a step that more workers must save
+- `task_tail`: part of the run that another order must save
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.
@@ -373,6 +375,8 @@ Why: A choice: clocks and samples leave up to a fifth open.
 - `slow_device`: part of the seconds of a device that must be of kernels that all ran equally often, and be longer by
   one factor
 - `uneven_lengths`: part of a lateness at a place that the cost of lengths must come to, and at most its inverse
+- `uneven_sizes`: part of a lateness that the cost of sizes must come to, and at most its inverse; part of the variance
+  that it must explain
 """
 NEARLY_ALL = 0.9
 """Part of a whole from which the rest is not worth a word.
