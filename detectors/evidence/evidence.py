@@ -27,7 +27,7 @@ from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
 from scalana.detectors.evidence.module_code import CompiledCode, InnerModule, ModuleTime, ModuleWorkCompared
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
-from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
+from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTail, TaskTimes
 from scalana.detectors.evidence.preparation import (
     Collecting,
     Compiling,
@@ -39,6 +39,7 @@ from scalana.detectors.evidence.preparation import (
 )
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import SizeCosts
+from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
 from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, StepLimit, Transfers
 
@@ -85,10 +86,12 @@ class Evidence:
     sync_intervals: float | None = None
     """Stretches between calls over which the excess spreads."""
     pool: PoolOrder | None = None
+    tail: TaskTail | None = None
     slowed: list[SlowedLine] | None = None
     """Lines that take longer because a helper takes the core."""
     tasks: TaskTimes | None = None
     lengths: UnevenLengths | None = None
+    sizes: UnevenSizes | None = None
     slow_rank: SlowRank | None = None
     inner: InnerModule | None = None
     device: DeviceTime | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence import InputBound, Transfers, WorkerBound
+from scalana.detectors.evidence import InputBound, TaskTail, Transfers, WorkerBound
 from scalana.detectors.whatif.slow_links import Reach
 
 ADVICE = {
@@ -10,6 +10,11 @@ ADVICE = {
     "then, and collect less often: every N steps, on all ranks in the same ones.",
     "write-bound": "Write less often, write less (no optimizer state, fewer copies), or let a background thread or "
     "process write a copy while the next steps run (torch.distributed.checkpoint.async_save).",
+    "gil-bound": "Python code of one process runs in one thread at a time. Do this in a process of its own "
+    "(multiprocessing.Process, ProcessPoolExecutor), less often, or in code that releases the interpreter's lock "
+    "(numpy, torch, zlib).",
+    "python-bound": "Python runs these loops one short turn after the other. Work on whole arrays or tensors instead "
+    "(numpy, torch), do it once ahead and keep the result, or do it in worker processes (DataLoader(num_workers=...)).",
     "lock-bound": "Threads or processes take turns at this lock: do less while it is held, or give each its own data.",
     "pickle-bound": "Send less through pickle: send tensors or arrays instead of objects, or shared memory.",
     "program-bound": "All ranks wait for a program that they start here: start it once, earlier, or in the background.",
@@ -97,6 +102,15 @@ def advise_workers(bound: WorkerBound) -> str:
         f"Use more of them: {bound.predicted_workers[-1]} instead of {bound.workers}. Or let the process that waits "
         "hand out the next work before it needs the results, and do its own meanwhile."
     )
+
+
+def advise_tail(tail: TaskTail) -> str:
+    """Return what to do about the last calls of a pool."""
+    if tail.longest_first_s >= tail.halves_s:
+        return "Submit the calls that take longest first, as far as that is known (by the size of an argument)."
+    if tail.longest_first_s > 0.0:
+        return "Submit the calls that take longest first, if that is known, or cut them into smaller ones."
+    return "Cut the longest calls into smaller ones: in any order the pool waits for them."
 
 
 def _all(cores: int) -> str:

@@ -11,6 +11,7 @@ Why: More than one.
 - `named_phases`: steps of a loop that nobody marked, and those in which answers are scored, or weights go back
 - `worker_bound`: rounds of calls from which one to the next is a step
 - `worker_groups`: calls that are handed over at a line, from which more workers can be predicted for
+- `task_tails`: threads that are a pool, and calls
 """
 SHOWS_THE_USUAL = 3
 """Repetitions, ranks or sizes that show what is usual.

@@ -61,6 +61,7 @@ Why: A prediction is no better than the replay of what is known.
 - `findings`: error of the model above which a finding has no saving
 - `job_causes`
 - `rl.account`: error of a model, relative to a step, up to which what it predicts is used in advice
+- `task_tails`: by how much the replay of a round may differ from it
 """
 EVEN = 0.1
 """Relative difference between messages, or actions of one kind, that do the same.

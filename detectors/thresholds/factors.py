@@ -58,6 +58,7 @@ Why: A choice: what is larger by less explains little.
 - `late_ranks.advice`: times the most tokens of a rank now, from which the advice says that packing makes them more
 - `modules`: times as many operators, or as much work, as on other ranks, from which a module has more
 - `uneven_lengths`: times the tokens of the median rank up to which tokens are equal
+- `uneven_sizes`: times the argument of the median rank, from which that of a rank is larger
 """
 HELD_UP = 1.2
 """Factor from which a microbatch took longer than usual: it was held up.
@@ -108,6 +109,7 @@ Why: More than two threads of one core, or a busy neighbour, make of equal work 
 - `step_presence`: periods of the sampler that a step's cost must last, to be seen in each step that has any
 - `task_farms`: times the median that a piece takes which is not like the others
 - `uneven_tasks`: times what is ordinary that a piece computes which is not like the others
+- `task_tails`: times as long as the median call, from which a call is long
 """
 BACKWARD_PER_FORWARD = 2.0
 """Seconds of a backward for each of its forward, where no rank shows them.
@@ -125,6 +127,7 @@ Why: The smallest change of a whole number.
 - `pools`: pieces into which each call is cut where pieces are smaller
 - `remedies`: times as many processes that generate, or that train
 - `worker_bound`: times as many workers
+- `task_tails`: pieces into which long calls are cut, and times as many threads
 """
 NOT_THE_CORE = 3.0
 """Factor from which cores do not explain that a rank takes longer.

@@ -36,6 +36,8 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
     said = (
         claim(finding, run.ranks, run.names),
         lengths(finding, run),
+        sizes(finding, run),
+        tail(finding),
         in_module(finding),
         in_compiled(finding),
         in_work(finding),
@@ -150,6 +152,38 @@ def lengths(finding: Finding, run: RunInfo) -> str:
         f"Lengths of sequences explain {names.percent(known.fit)} of how ranks differ in {known.fitted_steps} steps "
         f"({known.lengths_from} at {where})."
     )
+
+
+def sizes(finding: Finding, run: RunInfo) -> str:
+    """How large the parts of ranks are, how surely that explains what they take, and where it is known from."""
+    known = finding.evidence.sizes
+    if known is None:
+        return ""
+    where = names.place(names.near(known.size_file, run.cwd), known.size_line)
+    return (
+        f"{known.size_here:,.0f} {known.size_of}, on the median rank {known.size_median:,.0f}, explain "
+        f"{names.percent(known.size_share)} of how ranks differ (`{known.size_argument}` at {where})."
+    )
+
+
+def tail(finding: Finding) -> str:
+    """Which calls of a pool take long, and what other ways of doing them bring."""
+    known = finding.evidence.tail
+    if known is None:
+        return ""
+    text = ""
+    if finding.kind != "task-tail":
+        text = (
+            f"{known.tail_tasks} of {known.tail_of} calls take {known.tail_percent:.0f} % of the time of all; the "
+            f"last, {known.tail_last}, begins after {names.seconds(known.tail_last_begin_s)} and runs alone for "
+            f"{names.seconds(known.tail_alone_s)}. "
+        )
+    ways = [(known.longest_first_s, "with the longest first"), (known.halves_s, "with calls cut in half")]
+    if known.twice_the_workers_s is not None:
+        ways.append((known.twice_the_workers_s, f"with {2 * known.tail_workers} workers"))
+    (most_s, way), *more = sorted(ways, reverse=True)
+    rest = "".join(f", {other} {names.seconds(earlier_s)}" for earlier_s, other in more)
+    return f"{text}{way.capitalize()} the pool would be done {names.seconds(most_s)} earlier{rest}."
 
 
 def loading(finding: Finding) -> str:
