@@ -22,6 +22,7 @@ HOOKS = (
     ("torch.optim.optimizer", "scalana.runtime.steps", "mark_optimizer_steps"),
     ("torch.autograd.profiler", "scalana.runtime.device.windows", "watch_steps"),
     ("torch.utils.data.dataloader", "scalana.runtime.torch.loaders", "record_loading"),
+    ("torch.utils.data._utils.fetch", "scalana.runtime.torch.sources.loads", "record_sources"),
     ("torch.nn.modules.module", "scalana.runtime.torch.modules", "time_modules"),
     ("torch._dynamo.eval_frame", "scalana.runtime.torch.modules", "watch_compiled"),
     ("torch._dynamo.output_graph", "scalana.runtime.torch.compiled_graphs", "watch_graphs"),

@@ -9,13 +9,22 @@ import numpy as np
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.limits import communication, compile_bound, cores, input_bound, source_costs, worker_bound
+from scalana.detectors.limits import (
+    communication,
+    compile_bound,
+    cores,
+    input_bound,
+    slow_source,
+    source_costs,
+    worker_bound,
+)
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
 from scalana.detectors.limits.shared_cause import SharedCause
 from scalana.detectors.reconcile import Extent, Verdict, covered
 from scalana.detectors.thresholds.shares import MAJORITY
 
 RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
+    slow_source.slow_source,
     input_bound.input_bound,
     worker_bound.worker_bound,
     compile_bound.compile_bound,
@@ -24,9 +33,10 @@ RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     cores.cores,
 )
 """Where two speak of the same seconds, the earlier one has the word."""
-OF_ACCOUNTED = (input_bound.input_bound, worker_bound.worker_bound)
+OF_ACCOUNTED = (slow_source.slow_source, input_bound.input_bound, worker_bound.worker_bound)
 """Those for runs whose pipelines and loops have accounts of their own."""
 KINDS = (
+    slow_source.KIND,
     input_bound.KIND,
     worker_bound.KIND,
     compile_bound.KIND,

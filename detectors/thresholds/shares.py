@@ -118,6 +118,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `device_causes`: part of a step that devices of all ranks must have nothing to do, for the launches, waits or work
   of their hosts to be a cause
 - `worker_bound`: part of a step that more workers must save
+- `slow_source`: part of the steady state that another way to load must save
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.
@@ -236,6 +237,7 @@ Why: A choice: shares of CPU time are samples, and vary on busy cores.
 - `interference`: part of an excess on a CPU from which the line itself does more there
 - `module_times`: part of what a finding's ranks spend more at its place that a module must take longer, to be named for
   it
+- `slow_source`: part of the time of loading that a source takes at least
 """
 WARM_UP = 1 / 3
 """Part of the steps up to which a cost that falls to its lasting level has warmed up.
@@ -317,6 +319,7 @@ Why: Nothing else can be as much.
   work that one place must hold to limit these
 - `limits_on_devices`: part of what a device has nothing to do that causes which all share must explain, for the rest
   to be no finding about its rank
+- `slow_source`: part of the ranks up to which those that load more are named
 """
 CLEAR_MAJORITY = 0.6
 """Part of a whole from which something decides for it where half is not enough.

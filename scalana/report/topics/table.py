@@ -25,6 +25,7 @@ from scalana.report.topics import (
     regions,
     rl,
     roofline,
+    sources,
     steps,
     time,
 )
@@ -68,6 +69,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic("device", device.sections, device.entries),
     Topic("rl", rl.sections, rl.entries, changes=rl.known_changes),
     Topic("limits", limits.sections, limits.entries),
+    Topic("sources", sources.sections, sources.entries),
     Topic("steps", steps.sections, steps.entries),
     Topic("efficiency", efficiency.sections, efficiency.entries),
     Topic("regions", regions.sections, regions.entries),

@@ -20,6 +20,7 @@ from . import (
     rl,
     scaling,
     size,
+    sources,
     steps,
     tables,
 )
@@ -38,6 +39,7 @@ TOPICS: tuple[Topic, ...] = (
     remote.TOPIC,
     steps.TOPIC,
     lengths.TOPIC,
+    sources.TOPIC,
     overhead.TOPIC,
     overhead.MPI,
     size.TOPIC,
