@@ -27,6 +27,7 @@ from scalana.detectors.sources.mixture import Mixture, mixture_of
 from scalana.detectors.streams.lanes import Devices, devices_of
 from scalana.detectors.whatif.call_pools import CallPool, find_call_pools
 from scalana.detectors.whatif.replay import Replay, prepare
+from scalana.detectors.whatif.slow_links import SlowLink, find_slow_link
 from scalana.detectors.when.burst_work import BurstWork
 from scalana.detectors.when.module_times import ModuleTimes, module_times
 from scalana.detectors.when.module_work import ModuleWork, module_work
@@ -240,6 +241,11 @@ class Facts:
     def replay(self) -> Replay:
         """The run, ready to be replayed with changes."""
         return prepare(self.timeline, self.dependencies, unwritten_waits(self.timeline, self.waits))
+
+    @cached_property
+    def slow_link(self) -> SlowLink | None:
+        """The link between hosts that is slower than others; None where there is none."""
+        return find_slow_link(self.timeline, self.waits, self.run.host_of_rank)
 
     @cached_property
     def devices(self) -> Devices:

@@ -155,6 +155,27 @@ SHARED = (
         "in transfers, without waiting for other ranks or for cores",
         "on an ideal network",
     ),
+    Kind(
+        "slow-link",
+        "the network between some hosts moves far fewer bytes a second than that between others, for transfers of the "
+        "same size; `saving_s` is for a link as fast as the others",
+        "A link between hosts is slower than the others.",
+        (
+            Claim(
+                "{text:slow_link} moves {rate:link_bytes_per_s}, the others {rate:others_bytes_per_s}: "
+                "{text:link_operation} takes {seconds:link_call_s} here instead of {seconds:link_usual_call_s}",
+                ("slow_link",),
+            ),
+            Claim("A link between the hosts of {ranks} is slower than the others"),
+        ),
+        advice="Look at this link first: the interface that the job uses (NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), its "
+        "negotiated speed (ethtool), errors and retransmissions (ip -s link, nstat), cable and switch port, other "
+        "traffic. Until it is repaired, leave these hosts out, or place ranks so that less data crosses it.",
+        unit=OF_ALL,
+        mended="with this link as fast as the others",
+        spends=False,
+        is_shared=True,
+    ),
     _of_all(
         "core-bound",
         "the processes and threads of the job keep all cores of a host busy, and wait for their turns; `saving_s` is "

@@ -9,6 +9,8 @@ import numpy as np
 
 from scalana.graphs.dependences.unmatched import OpenCall
 from scalana.graphs.host_cores import HostCores, core_numbers
+from scalana.graphs.progress.attempt_times import Attempt
+from scalana.graphs.progress.course import Course, course
 from scalana.graphs.readers.columns.gather import Communicator, Gathered
 from scalana.graphs.readers.folder.going_on import records_going_on
 from scalana.graphs.readers.processes.launches import process_of
@@ -71,6 +73,8 @@ class RunInfo:
     """Ranks whose events were thinned out to stay within the size budget or the rate of calls."""
     starts: dict[int, Start] = field(default_factory=dict)
     """Ranks that other ranks start, by rank."""
+    course: Course | None = None
+    """Where the wall time of the job went, all its attempts included; None where that is not known."""
     launchers: list[str] = field(default_factory=list)
     """Processes that started the others."""
     elsewhere_by: list[str] = field(default_factory=list)
@@ -130,6 +134,14 @@ def describe_run(
     )
     run.warnings += _warnings(run, data, timeline)
     return run
+
+
+def course_of_run(folder: RunFolder, chosen: RankRecords, attempts: list[Attempt], going_on: bool) -> Course | None:
+    """Where the wall time of a job went, as far as its records, and what was noted of hangs, say it."""
+    info = {} if chosen.several else folder.info
+    start_s, seconds = info.get("start_unix_s"), info.get("seconds")
+    end_s = start_s + seconds if start_s is not None and seconds is not None else None
+    return course(attempts, (start_s, end_s), folder.hangs(), going_on) if attempts else None
 
 
 def _elsewhere_by(records: list[ProcessRecord]) -> list[str]:

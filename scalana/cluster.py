@@ -16,6 +16,7 @@ from scalana.errors import ClusterError
 from scalana.version import __version__
 
 if TYPE_CHECKING:
+    from scalana.graphs.progress.attempt_times import Attempt
     from scalana.graphs.readers.columns.gather import Gathered
     from scalana.graphs.readers.folder.native_frames import Frames, Symbols
     from scalana.graphs.readers.folder.run_folder import RunFolder
@@ -62,8 +63,10 @@ class Cluster:
     ) -> None:
         self._client.close(CONNECT_S)
 
-    def read(self, folder: RunFolder, symbols: Symbols, done: Callable[[str], None]) -> tuple[RankRecords, Gathered]:
-        """Read a run folder: a :data:`~scalana.graphs.ppg.Reader`.
+    def read(
+        self, folder: RunFolder, symbols: Symbols, done: Callable[[str], None]
+    ) -> tuple[RankRecords, Gathered, list[Attempt]]:
+        """Read a run folder: a :data:`~scalana.graphs.ppg.Reader`. What attempts did is not read.
 
         Raises:
             ClusterError: a worker cannot run this version of scalana, or does not see the folder.
@@ -99,7 +102,7 @@ class Cluster:
             for one, share in zip(held, blocks.shares(chosen, outlines), strict=True)
             if share.process
         ]
-        return chosen, on_one_axis(blocks.merge(self._results(parts, folder)))
+        return chosen, on_one_axis(blocks.merge(self._results(parts, folder))), []
 
     def _parts(self, files: Sequence[str]) -> list[Sequence[str]]:
         """The files in blocks of equal length, some for every thread."""

@@ -177,6 +177,7 @@ ROOMS = {
         ("arrays",),
         ("timeline", "structure"),
         ("metrics", "readers"),
+        ("progress",),
         ("attribution",),
         ("calls",),
         ("samples",),
@@ -188,7 +189,7 @@ ROOMS = {
     "detectors": (
         ("thresholds",),
         ("evidence", "section_name", "source_calls", "kind"),
-        ("finding", "shared_kinds", "account"),
+        ("finding", "shared_kinds", "uneven_kinds", "account"),
         ("kinds",),
         ("delays", "streams"),
         ("rollup",),

@@ -27,7 +27,7 @@ from scalana.detectors.evidence.module_code import (
 )
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
-from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
+from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTail, TaskTimes
 from scalana.detectors.evidence.preparation import (
     Collecting,
     Compiling,
@@ -39,8 +39,9 @@ from scalana.detectors.evidence.preparation import (
 )
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
+from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
-from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
+from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, StepLimit, Transfers
 
 __all__ = [
     "BusyCores",
@@ -68,6 +69,7 @@ __all__ = [
     "Leaf",
     "LibraryPlace",
     "Loading",
+    "LinkTime",
     "LoopWait",
     "LostByPhase",
     "ModuleTime",
@@ -87,8 +89,10 @@ __all__ = [
     "SlowedLine",
     "SlowRank",
     "StartedBy",
+    "TaskTail",
     "TaskTimes",
     "Turn",
     "UnevenLengths",
+    "UnevenSizes",
     "WorkerBound",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence import InputBound, SlowSource, Transfers, WorkerBound
+from scalana.detectors.evidence import InputBound, SlowSource, TaskTail, Transfers, WorkerBound
+from scalana.detectors.whatif.slow_links import Reach
 
 ADVICE = {
     "collection-bound": "Call gc.freeze() after the set-up, so that the collector skips the objects that exist by "
@@ -61,6 +62,28 @@ def advise(bound: InputBound, cores: int) -> str:
     )
 
 
+A_MESSAGE = "a message"
+"""What moves over a link, where it is no collective."""
+LINKS = {
+    Reach.PAIR: "The link between {0} and {1}",
+    Reach.WAY: "The link from {0} to {1}",
+    Reach.HOST: "The network of {0}",
+    Reach.OUT: "The outgoing network of {0}",
+    Reach.INTO: "The incoming network of {0}",
+    Reach.AMONG: "The network among {most} and {last}",
+}
+"""Names of slow links."""
+
+
+def link_name(reach: Reach, hosts: tuple[str, ...]) -> str:
+    """What a slow link is called.
+
+    >>> link_name(Reach.AMONG, ("a", "b", "c"))
+    'The network among a, b and c'
+    """
+    return LINKS[reach].format(*hosts, most=", ".join(hosts[:-1]), last=hosts[-1])
+
+
 LOAD_AHEAD = (
     "Load batches ahead: more worker processes of the DataLoader (num_workers, prefetch_factor), less work per sample, "
     "and pin_memory=True with non_blocking copies."
@@ -95,6 +118,15 @@ def advise_workers(bound: WorkerBound) -> str:
         f"Use more of them: {bound.predicted_workers[-1]} instead of {bound.workers}. Or let the process that waits "
         "hand out the next work before it needs the results, and do its own meanwhile."
     )
+
+
+def advise_tail(tail: TaskTail) -> str:
+    """Return what to do about the last calls of a pool."""
+    if tail.longest_first_s >= tail.halves_s:
+        return "Submit the calls that take longest first, as far as that is known (by the size of an argument)."
+    if tail.longest_first_s > 0.0:
+        return "Submit the calls that take longest first, if that is known, or cut them into smaller ones."
+    return "Cut the longest calls into smaller ones: in any order the pool waits for them."
 
 
 def _all(cores: int) -> str:

@@ -14,8 +14,10 @@ from scalana.detectors.limits import (
     compile_bound,
     cores,
     input_bound,
+    slow_link,
     slow_source,
     source_costs,
+    task_tail,
     worker_bound,
 )
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
@@ -27,8 +29,10 @@ RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     slow_source.slow_source,
     input_bound.input_bound,
     worker_bound.worker_bound,
+    task_tail.task_tail,
     compile_bound.compile_bound,
     source_costs.source_costs,
+    slow_link.slow_link,
     communication.communication,
     cores.cores,
 )
@@ -39,8 +43,10 @@ KINDS = (
     slow_source.KIND,
     input_bound.KIND,
     worker_bound.KIND,
+    task_tail.KIND,
     compile_bound.KIND,
     *source_costs.KIND_OF.values(),
+    slow_link.KIND,
     communication.KIND,
     cores.KIND,
 )

@@ -12,6 +12,7 @@ Why: More than one.
 - `worker_bound`: rounds of calls from which one to the next is a step
 - `worker_groups`: calls that are handed over at a line, from which more workers can be predicted for
 - `slow_source`: steps with and without a source, and workers, that are compared
+- `task_tails`: threads that are a pool, and calls
 """
 SHOWS_THE_USUAL = 3
 """Repetitions, ranks or sizes that show what is usual.

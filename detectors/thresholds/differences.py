@@ -63,6 +63,7 @@ Why: A prediction is no better than the replay of what is known.
 - `job_causes`
 - `rl.account`: error of a model, relative to a step, up to which what it predicts is used in advice
 - `mixture`: part by which a model of loaders may be off
+- `task_tails`: by how much the replay of a round may differ from it
 """
 EVEN = 0.1
 """Relative difference between messages, or actions of one kind, that do the same.

@@ -23,6 +23,7 @@ Why: More are a number.
 
 - `findings`: trajectories that are named at most
 - `steps`: steps that are named one by one, if nearly all is lost in them
+- `late_ranks.advice`: ranks of which the advice says how large their parts are
 """
 MOST_FINDINGS = 10
 """Findings that are reported.
@@ -181,6 +182,7 @@ TASKS_REPLAYED = 300_000
 Why: Each takes some microseconds a replay.
 
 - `call_pools`
+- `task_tails`
 """
 ACTIONS_REPLAYED = 500_000
 """Actions of a pipeline that are looked at; of longer records, the last.

@@ -52,6 +52,7 @@ Why: A choice: one percent is the least that a user would act on.
 - `scaling.detector`: part of an average rank's seconds that a loss must cost
 - `slow_ranks`: part of all recorded rank-seconds that others must wait for a slow rank, and of the run that comes back
 - `slow_workers`: part of the job's time that must come back
+- `topics.productive`: part of the wall time that other things than steps, start-up and end must take to be shown
 - `worker_bound`: part of the run's time that more workers must save
 """
 WORTH_FOLLOWING = 0.01
@@ -119,6 +120,7 @@ Why: A choice: five times as much as where repetitions show the noise.
   of their hosts to be a cause
 - `worker_bound`: part of a step that more workers must save
 - `slow_source`: part of the steady state that another way to load must save
+- `task_tail`: part of the run that another order must save
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.
@@ -210,6 +212,7 @@ Why: A choice: at most four can have one.
 
 - `candidates`: part of a cause's blame that one of its entries must have to stand alone
 - `cost_trend`: part of the whole slope that each half must have: what rises at the beginning alone does not go on
+- `host_transfers`: part of the transfers of a route that show how fast it is
 - `late_devices`: part of what is lost that a child of a vertex must have to be followed; and of what the worst rank
   costs at a place, that another must cost there to be named with it
 - `library_calls`: part of a function's blame on a rank that lets a line or loop of it stand alone
@@ -265,6 +268,7 @@ Why: Nothing else can be as much.
   what the worst has, from which another is as bad
 - `description`: part of a cause that helpers of ranks do, from which it is these that ranks wait for
 - `even_work`: part of the way to the slowest worker, from which another one is as slow
+- `host_transfers`: part of a transfer through which somebody must have waited for it
 - `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
 - `input_bound`
 - `interference`: part of the time without a core that a rank's helpers must have computed more than those of other
@@ -374,6 +378,8 @@ Why: A choice: clocks and samples leave up to a fifth open.
 - `slow_device`: part of the seconds of a device that must be of kernels that all ran equally often, and be longer by
   one factor
 - `uneven_lengths`: part of a lateness at a place that the cost of lengths must come to, and at most its inverse
+- `uneven_sizes`: part of a lateness that the cost of sizes must come to, and at most its inverse; part of the variance
+  that it must explain
 """
 NEARLY_ALL = 0.9
 """Part of a whole from which the rest is not worth a word.

@@ -6,6 +6,7 @@ standard library.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from scalana.live.movement import Movement
 from scalana.live.quiet import Quiet
 from scalana.live.run_tail import RunTail
 from scalana.live.view import View
+from scalana.runtime.record import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ class Follower:
         self._quiet = Quiet(orders.hang_after_s)
         self._movement = Movement()
         self._is_hanging = False
-        self._hangs = 0
+        self._hangs: list[dict[str, object]] = layout.hangs(folder)
 
     def run(self, is_over: Callable[[], bool]) -> int:
         """Follow until the run has ended, or ``is_over``. Returns the exit code."""
@@ -83,6 +85,8 @@ class Follower:
         came_further = self._quiet.take(quiet_s, has_begun)
         if came_further and self._is_hanging:
             self._is_hanging = False
+            self._hangs[-1]["until_unix_s"] = time.time() - quiet_s
+            self._keep_hangs()
             self._say("the job goes on: ranks come further again")
         if not self._quiet.is_due():
             self._movement = Movement()
@@ -101,11 +105,17 @@ class Follower:
         if self._movement.is_debugged or not moment.going_on or not self._quiet.is_hang(moves):
             return False
         self._is_hanging = True
-        self._hangs += 1
+        self._hangs.append({"since_unix_s": time.time() - quiet_s})
         lines = explain(part, moment, quiet_s, self._quiet.limit_s)
         self._say("\n".join(lines))
-        _keep(os.path.join(self._folder, f"hang-{self._hangs}.txt"), lines)
+        _keep(os.path.join(self._folder, f"hang-{len(self._hangs)}.txt"), lines)
+        self._keep_hangs()
         return self._orders.aborts
+
+    def _keep_hangs(self) -> None:
+        """Keep when the job hung, for its report."""
+        with contextlib.suppress(OSError):
+            layout.write_json(layout.hangs_file(self._folder), {"hangs": self._hangs})
 
 
 class _VerdictTimes:

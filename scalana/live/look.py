@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from scalana.errors import RunDataError
 from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.live.now import Moment, moment_of
+from scalana.live.productive import LiveCourse
 from scalana.live.run_tail import RunTail
 from scalana.live.view import Analysed, Cause, View
 
@@ -45,6 +46,7 @@ class Looker:
         self._known: dict[tuple[str, str, int, tuple[int, ...]], Cause] = {}
         self._analysed: Analysed | None = None
         self._last_steps: LastSteps | None = None
+        self._course = LiveCourse(folder)
 
     def __enter__(self) -> Looker:
         return self
@@ -81,7 +83,8 @@ class Looker:
             unix_s=now,
             steps=tuple(self._shown),
             analysed=self._analysed,
-            moment=moment,
+            moment=replace(moment, records=()),
+            course=self._course.look(moment.records, moment.going_on),
         )
 
     def _take_steps(self, moment: Moment) -> None:

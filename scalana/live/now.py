@@ -81,6 +81,8 @@ class Moment:
     hosts: frozenset[str]
     going_on: bool
     """Whether any process of the job still runs."""
+    records: tuple[ProcessRecord, ...] = ()
+    """What all of it was read from."""
 
 
 def moment_of(folder: str) -> Moment:
@@ -103,6 +105,7 @@ def moment_of(folder: str) -> Moment:
         latest_ns=latest_ns,
         hosts=frozenset(record.meta.get("host", "") for record in own),
         going_on=bool(records_going_on(run.info, records)),
+        records=tuple(records),
     )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from scalana.graphs.progress.course import Course
 from scalana.live.now import Moment, RankNow
+from scalana.report.topics.productive import entry
 
 SCHEMA = "scalana.watch/1"
 
@@ -73,6 +75,8 @@ class View:
     analysed: Analysed | None
     """None as long as too little was recorded."""
     moment: Moment
+    course: Course | None = None
+    """Where the wall time went so far; None where that is not known."""
 
 
 def document(view: View) -> dict[str, Any]:
@@ -90,6 +94,7 @@ def document(view: View) -> dict[str, Any]:
             "behind_s": round(view.behind_s, 3),
             "unix_s": round(view.unix_s, 3),
         },
+        "productive_time": None if view.course is None else entry(view.course),
         "steps": [{"step": number, "seconds": round(seconds, 6)} for number, seconds in view.steps],
         "last_steps": None if analysed is None else _analysed(analysed),
         "causes": [] if analysed is None else [_cause(cause) for cause in analysed.causes],

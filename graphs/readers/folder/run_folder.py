@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -98,6 +99,16 @@ class RunFolder:
     def notes(self) -> list[str]:
         """What processes left behind that could not open a record, each note once."""
         return list(dict.fromkeys(note for folder in self.paths for note in layout.notes(folder)))
+
+    def hangs(self) -> list[tuple[float, float]]:
+        """Begin and end of each hang that was seen while the job ran, in seconds since 1970; without end, infinity."""
+        found = []
+        for folder in self.paths:
+            for hang in layout.hangs(folder):
+                since, until = hang.get("since_unix_s"), hang.get("until_unix_s")
+                if isinstance(since, (int, float)):
+                    found.append((float(since), float(until) if isinstance(until, (int, float)) else math.inf))
+        return found
 
     def processes(self, put_away: PutAway | None = None) -> list[ProcessRecord]:
         """Reads all records, ranks first and in order; what ``put_away`` makes of them as soon as they are read.

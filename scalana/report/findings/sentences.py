@@ -38,6 +38,8 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         claim(finding, run.ranks, run.names),
         lengths(finding, run),
         source(finding, run),
+        sizes(finding, run),
+        tail(finding),
         in_module(finding),
         in_compiled(finding),
         in_work(finding),
@@ -48,6 +50,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         more_workers(finding),
         other_loading(finding),
         moved(finding),
+        over_link(finding),
         counted(finding),
         other_calls(finding),
         busy_cores(finding),
@@ -160,6 +163,38 @@ def lengths(finding: Finding, run: RunInfo) -> str:
     )
 
 
+def sizes(finding: Finding, run: RunInfo) -> str:
+    """How large the parts of ranks are, how surely that explains what they take, and where it is known from."""
+    known = finding.evidence.sizes
+    if known is None:
+        return ""
+    where = names.place(names.near(known.size_file, run.cwd), known.size_line)
+    return (
+        f"{known.size_here:,.0f} {known.size_of}, on the median rank {known.size_median:,.0f}, explain "
+        f"{names.percent(known.size_share)} of how ranks differ (`{known.size_argument}` at {where})."
+    )
+
+
+def tail(finding: Finding) -> str:
+    """Which calls of a pool take long, and what other ways of doing them bring."""
+    known = finding.evidence.tail
+    if known is None:
+        return ""
+    text = ""
+    if finding.kind != "task-tail":
+        text = (
+            f"{known.tail_tasks} of {known.tail_of} calls take {known.tail_percent:.0f} % of the time of all; the "
+            f"last, {known.tail_last}, begins after {names.seconds(known.tail_last_begin_s)} and runs alone for "
+            f"{names.seconds(known.tail_alone_s)}. "
+        )
+    ways = [(known.longest_first_s, "with the longest first"), (known.halves_s, "with calls cut in half")]
+    if known.twice_the_workers_s is not None:
+        ways.append((known.twice_the_workers_s, f"with {2 * known.tail_workers} workers"))
+    (most_s, way), *more = sorted(ways, reverse=True)
+    rest = "".join(f", {other} {names.seconds(earlier_s)}" for earlier_s, other in more)
+    return f"{text}{way.capitalize()} the pool would be done {names.seconds(most_s)} earlier{rest}."
+
+
 def loading(finding: Finding) -> str:
     """That it lies in waiting for data, if it does."""
     known = finding.evidence.loading
@@ -247,6 +282,23 @@ def moved(finding: Finding) -> str:
     return (
         f"{known.transfer_operation} moves {names.data(known.step_bytes)} {when} in {calls}, "
         f"at {names.rate(known.bytes_per_s)} on average{best}."
+    )
+
+
+def over_link(finding: Finding) -> str:
+    """How much crosses a slow link, what that costs, and what a step would take without."""
+    known = finding.evidence.link
+    if known is None:
+        return ""
+    when = "In the run" if known.link_step_s is None else "In an average step"
+    transfers = "1 transfer" if round(known.link_calls) <= 1 else f"{known.link_calls:.0f} transfers"
+    moves = f"{when}, {names.data(known.link_bytes)} cross it in {transfers}"
+    costs = f"{names.seconds(known.link_extra_s)} more than at the speed of the others"
+    if known.link_step_s is None or known.link_mended_step_s is None:
+        return f"{moves}, which take {costs}."
+    return (
+        f"{moves}, which take {costs}. A step takes {names.seconds(known.link_step_s)}, and with a link as fast as the "
+        f"others {names.seconds(known.link_mended_step_s)} (predicted)."
     )
 
 
