@@ -26,10 +26,10 @@ from scalana.report.topics import (
     regions,
     rl,
     roofline,
-    sources,
     steps,
     time,
 )
+from scalana.report.topics.data import sources
 from scalana.report.topics.pipelines import pipeline, slow_down
 
 if TYPE_CHECKING:
