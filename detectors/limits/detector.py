@@ -17,12 +17,12 @@ from scalana.detectors.limits import (
     input_bound,
     python_loops,
     slow_link,
-    slow_source,
     source_costs,
     task_tail,
     worker_bound,
 )
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
+from scalana.detectors.limits.data import slow_source
 from scalana.detectors.limits.shared_cause import SharedCause
 from scalana.detectors.reconcile import Extent, Verdict, covered
 from scalana.detectors.thresholds.shares import MAJORITY
