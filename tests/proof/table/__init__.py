@@ -22,6 +22,7 @@ from . import (
     rl,
     scaling,
     size,
+    sources,
     steps,
     tables,
 )
@@ -40,6 +41,7 @@ TOPICS: tuple[Topic, ...] = (
     remote.TOPIC,
     steps.TOPIC,
     lengths.TOPIC,
+    sources.TOPIC,
     parts.TOPIC,
     overhead.TOPIC,
     overhead.MPI,
