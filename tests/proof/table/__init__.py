@@ -21,6 +21,7 @@ from . import (
     rl,
     scaling,
     size,
+    sources,
     steps,
     tables,
 )
@@ -39,6 +40,7 @@ TOPICS: tuple[Topic, ...] = (
     remote.TOPIC,
     steps.TOPIC,
     lengths.TOPIC,
+    sources.TOPIC,
     parts.TOPIC,
     overhead.TOPIC,
     overhead.MPI,
