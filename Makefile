@@ -32,7 +32,7 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help install mpi pipeline rl ray raylibs raylibs-test rllib rllib-test verl verl-test slurm slurm-test kernels recorders test
-.PHONY: quick quick-tests check lint mypy pytest demo picture proof gpu-proof arena clean
+.PHONY: quick quick-tests check lint mypy pytest demo picture proof gpu-proof arena faults clean
 
 help:
 	@echo 'make quick       linters, types and the fast tests (180 s of CPU time, on two cores at a time)'
@@ -54,6 +54,7 @@ help:
 	@echo 'make proof       measure the figures of the documents again (NAME=accuracy-* for some), and write docs/proof.md'
 	@echo 'make gpu-proof   those that need a GPU'
 	@echo 'make arena       try random programs with a planted fault (SEEDS=1:200; ARENA_ARGS="--balanced --busy 2")'
+	@echo 'make faults      try jobs that are killed, fork, run out of disk and so on, with and without scalana (RUNS=1000)'
 	@echo 'make clean       remove what was built, but not $(VENV)'
 
 # What tests use where it can be installed, in folders: without it they are skipped, but with CI=true that is an error.
@@ -269,6 +270,11 @@ SEEDS := 1:200
 arena: $(INSTALLED) mpi
 	@found=$$($(mpi_folders)); \
 	SCALANA_TEST_MPI=$${found%:} $(BIN)/python -m tests.arena $(SEEDS) $(ARENA_ARGS)
+
+# Jobs that something happens to: each is run with and without scalana, and nothing may be different.
+RUNS := 200
+faults: $(INSTALLED) mpi ray
+	$(BIN)/python -m tests.faults $(RUNS) $(FAULTS_ARGS)
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -122,6 +122,7 @@ Why: A choice: five times as much as where repetitions show the noise.
   of their hosts to be a cause
 - `python_loops`: part of a step that a cause must save; times WORTH_FOLLOWING, what a loop must take to be looked at
 - `worker_bound`: part of a step that more workers must save
+- `slow_source`: part of the steady state that another way to load must save
 - `task_tail`: part of the run that another order must save
 """
 CORES_SHARED = 0.05
@@ -242,6 +243,7 @@ Why: A choice: shares of CPU time are samples, and vary on busy cores.
 - `interference`: part of an excess on a CPU from which the line itself does more there
 - `module_times`: part of what a finding's ranks spend more at its place that a module must take longer, to be named for
   it
+- `slow_source`: part of the time of loading that a source takes at least
 """
 WARM_UP = 1 / 3
 """Part of the steps up to which a cost that falls to its lasting level has warmed up.
@@ -325,6 +327,7 @@ Why: Nothing else can be as much.
   work that one place must hold to limit these
 - `limits_on_devices`: part of what a device has nothing to do that causes which all share must explain, for the rest
   to be no finding about its rank
+- `slow_source`: part of the ranks up to which those that load more are named
 - `python_loops`: part of the time in loops that must be on a CPU, or wait for one
 """
 CLEAR_MAJORITY = 0.6
@@ -397,6 +400,7 @@ Why: What is left is minor (MINOR).
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 - `device_causes`: part of a step that devices must work to be what limits it
+- `python_loops`: part of a step from which a loop may be that of the steps
 """
 AWAITED = 0.95
 """Part of the trajectories that is awaited where the rest is carried into the next step.
