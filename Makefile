@@ -231,7 +231,7 @@ quick-tests: $(INSTALLED) $(ANALYSIS)
 # The fast tests against what a release publishes, installed, in a copy without the sources of the package; the tests that
 # read these are left out. Its loops are compiled anew: half a minute more than quick-tests on two free cores.
 WHEELS := build/wheels
-OF_SOURCES := $(addprefix tests/,proof samples $(addsuffix .py,$(addprefix test_,architecture documents functions \
+OF_SOURCES := $(addprefix tests/,proof samples $(addsuffix .py,$(addprefix test_,architecture documents engine_names functions \
     packaging sentences thresholds words)))
 wheel-test: $(INSTALLED)
 	$(BIN)/python -m tests.tools.wheel_copy $(WHEELS)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .recording import ROOT
+from tests.installed import RUNTIME
 
 VERSIONS = {10: "0x030A00F0", 11: "0x030B00F0", 12: "0x030C00F0", 13: "0x030D00F0", 14: "0x030E00F0"}
 STRUCTURES = {
@@ -75,7 +75,7 @@ def compiled(version: int, folder: Path) -> dict[str, str]:
         pytest.skip("needs a C compiler")
     source = folder / "table.c"
     source.write_text('#include "frames/layout.h"\n')
-    flags = ["-std=gnu11", "-E", "-P", f"-DPY_VERSION_HEX={VERSIONS[version]}", f"-I{ROOT / 'runtime' / '_core'}"]
+    flags = ["-std=gnu11", "-E", "-P", f"-DPY_VERSION_HEX={VERSIONS[version]}", f"-I{RUNTIME / '_core'}"]
     text = subprocess.run(
         [compiler, *flags, str(source)], check=True, capture_output=True, text=True, timeout=60
     ).stdout

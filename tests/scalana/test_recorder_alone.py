@@ -13,6 +13,7 @@ import pytest
 import scalana
 from scalana import analysis_home
 from scalana.errors import AnalysisMissing, UsageError
+from tests.installed import SITE
 from tests.scalana.command import command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +52,7 @@ def alone(program: str, *arguments: str | Path) -> subprocess.CompletedProcess[s
     """Run a program where there is only the standard library, and this scalana."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SCALANA_R"))}
     return subprocess.run(
-        [sys.executable, "-c", f"{ALONE}{program}", ROOT, *arguments],
+        [sys.executable, "-c", f"{ALONE}{program}", SITE, *arguments],
         env={**kept, "SCALANA_CACHE": "/nonexistent/cache"},
         capture_output=True,
         text=True,
