@@ -16,7 +16,7 @@ from typing import Any
 from . import gpu_runs
 
 STEPS = {"short": "600", "long": "60"}
-TURNS = 3
+TURNS = 2
 
 
 def measure(names: Sequence[str], folder: Path) -> dict[str, Any]:

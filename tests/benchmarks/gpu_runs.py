@@ -84,7 +84,8 @@ def main(document: str | None, names: Sequence[str], measure: Callable[[Sequence
     """The command line of a benchmark: which cases, and where the run folders are to stay."""
     parser = argparse.ArgumentParser(description=document, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=(*names, []), metavar="CASE", help=", ".join(names))
-    parser.add_argument("--keep", metavar="FOLDER", help="keep the run folders there")
+    kept = os.environ.get("GPU_RUNS")
+    parser.add_argument("--keep", metavar="FOLDER", default=kept, help="keep the run folders there (GPU_RUNS=FOLDER)")
     options = parser.parse_args()
     with nullcontext(options.keep) if options.keep else tempfile.TemporaryDirectory() as folder:
         print(json.dumps(measure(options.names or names, Path(folder)), indent=2))

@@ -14,7 +14,9 @@ TRACES = Command(("python -m tests.benchmarks.device_causes traces",))
 MARKS = Command(("python -m tests.benchmarks.device_causes marks",))
 LIMITS = Command(("python -m tests.benchmarks.device_causes limits",))
 DURATIONS = Command(("python -m tests.benchmarks.device_causes durations",))
-GPU = Command(("python -m tests.benchmarks.gpu_causes",), gpu=True)
+IN_TURNS = Command(("python -m tests.benchmarks.gpu_causes 2",), gpu=True)
+APART = Command(("python -m tests.benchmarks.gpu_causes apart",), gpu=True)
+FOUR = Command(("python -m tests.benchmarks.gpu_causes 4",), gpu=True)
 GPU_LIMITS = Command(("python -m tests.benchmarks.gpu_limits",), gpu=True)
 GPU_OVERHEAD = Command(("python -m tests.benchmarks.gpu_overhead",), gpu=True)
 GPU_TESTS = Command(
@@ -191,9 +193,17 @@ TOPIC = Topic(
         ),
         *measured(
             DOCUMENT,
-            GPU,
-            *gpu_ranks("2", "gpu", "two ranks on a GPU in turns", {"host": 1, "kernels": 10, "rows": 29}),
+            APART,
             *gpu_ranks("apart", "gpu-apart", "two ranks on halves of a GPU", {"host": 10, "kernels": 10, "rows": 10}),
+        ),
+        *measured(
+            DOCUMENT,
+            IN_TURNS,
+            *gpu_ranks("2", "gpu", "two ranks on a GPU in turns", {"host": 1, "kernels": 10, "rows": 29}),
+        ),
+        *measured(
+            DOCUMENT,
+            FOUR,
             *gpu_ranks("4", "gpu-4", "four ranks on a GPU in turns", {"host": 10, "kernels": 10}),
         ),
         *measured(
