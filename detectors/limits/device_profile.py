@@ -64,11 +64,11 @@ def device_profile(facts: Facts) -> DeviceProfile | None:
     if set(ranks) | set(facts.run.missing_ranks) != set(range(facts.timeline.ranks)):
         return None
     rounds = rounds_of(devices, facts.timeline, facts.steps)
-    if not rounds:
-        return None
     if devices.marked and facts.steps is not None:
         marked = np.array(sorted(devices.stands_for), np.int64)
         rounds = without_marks(rounds, unmarked_step_s(facts.steps, marked))
+    if not rounds:
+        return None
     replay = DeviceReplay(rounds, ranks)
     found = [one for activity in _PARTS for one in _places(activity, replay, devices, facts)]
     chosen = that_matter([one.place for one in found], replay.step_s)

@@ -21,23 +21,28 @@ from scalana.graphs.steps.steps import Steps
 
 def unmarked_step_s(steps: Steps, marked: IntArray) -> float | None:
     """What a step of the steady state takes on average that is not among those with these numbers, nor the first after
-    one of these, in which devices catch up with what their hosts did late; None where there is none."""
+    one of these, in which devices catch up with what their hosts did late; None where there is none. Where hosts launch
+    steps ahead, only all of them together say what one takes."""
     start_s, end_s = steps.on_all_ranks()
     takes_s = np.diff(np.concatenate((start_s, end_s[-1:])), axis=0).mean(axis=1)
     usual = ~np.isin(steps.number, marked) & ~np.isin(steps.number - 1, marked)
+    usual |= steps.ahead
     usual[: steps.warm_up] = False
     usual &= np.isfinite(takes_s)
     return float(takes_s[usual].mean()) if usual.any() else None
 
 
 def without_marks(rounds: Sequence[Round], step_s: float | None) -> list[Round]:
-    """Rounds without what marks cost; ``step_s`` is what a step takes without marks, None where that is not known."""
+    """Rounds without what marks cost; ``step_s`` is what a step takes without marks, None where that is not known. None
+    are left where other steps take less for another reason: marked ones then say nothing of them."""
     cost_s = mark_cost_s(rounds, step_s) if step_s is not None else 0.0
+    if cost_s is None:
+        return []
     return [_without(one, _removed_s(one, cost_s)) for one in rounds] if cost_s > 0.0 else list(rounds)
 
 
-def mark_cost_s(rounds: Sequence[Round], step_s: float) -> float:
-    """What a mark costs a host, if a step takes so long without any; 0 where marks do not explain what marked steps
+def mark_cost_s(rounds: Sequence[Round], step_s: float) -> float | None:
+    """What a mark costs a host, if a step takes so long without any; None where marks do not explain what marked steps
     take longer."""
     steps = sum(one.steps for one in rounds)
 
@@ -47,7 +52,9 @@ def mark_cost_s(rounds: Sequence[Round], step_s: float) -> float:
     low_s, high_s = 0.0, max((_most_s(one) for one in rounds), default=0.0)
     most_s, least_s = takes_s(low_s), takes_s(high_s)
     enough_s = max(step_s, least_s) + SAME_TIME_S
-    if most_s <= enough_s or least_s > (1.0 + ORDINARY) * step_s:
+    if least_s > (1.0 + ORDINARY) * step_s:
+        return None
+    if most_s <= enough_s:
         return 0.0
     while most_s - least_s > SAME_TIME_S:
         middle_s = 0.5 * (low_s + high_s)

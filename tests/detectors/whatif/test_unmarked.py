@@ -70,10 +70,11 @@ def test_where_the_device_decides_marks_cost_nothing() -> None:
     assert without_marks(marked, 20 * 80 * US)[0] is marked[0]
 
 
-def test_what_marks_cannot_explain_is_left() -> None:
-    """Steps that take less than the device works, as of a job that does less in them."""
+def test_where_marks_do_not_explain_it_marked_steps_say_nothing() -> None:
+    """Other steps take less than the device works, as of a job that does less in them."""
     marked = [round_of(20, 100.0, 30.0, 2)]
-    assert mark_cost_s(marked, 5 * 30 * US) == 0.0
+    assert mark_cost_s(marked, 5 * 30 * US) is None
+    assert without_marks(marked, 5 * 30 * US) == []
     assert without_marks(marked, None)[0] is marked[0]
 
 
