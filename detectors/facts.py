@@ -19,13 +19,15 @@ from scalana.detectors.delays.wait_states import (
     unwritten_waits,
 )
 from scalana.detectors.efficiency.courses import Courses
-from scalana.detectors.efficiency.ideal_network import IdealNetwork, ideal_network
+from scalana.detectors.efficiency.ideal_network import ideal_network
 from scalana.detectors.efficiency.run_efficiency import RunEfficiency, run_efficiency
 from scalana.detectors.finding import Finding
 from scalana.detectors.noise.task_farms import TaskFarm, find_task_farms
+from scalana.detectors.sources.mixture import Mixture, mixture_of
 from scalana.detectors.streams.lanes import Devices, devices_of
 from scalana.detectors.whatif.call_pools import CallPool, find_call_pools
 from scalana.detectors.whatif.replay import Replay, prepare
+from scalana.detectors.whatif.slow_links import SlowLink, find_slow_link
 from scalana.detectors.when.burst_work import BurstWork
 from scalana.detectors.when.module_times import ModuleTimes, module_times
 from scalana.detectors.when.module_work import ModuleWork, module_work
@@ -211,6 +213,11 @@ class Facts:
         return module_times(self.ppg, self.waits, self.first_steady)
 
     @cached_property
+    def mixture(self) -> Mixture | None:
+        """The batches of a mixture of data that its ranks got; None where they got none."""
+        return mixture_of(self.ppg, self.steps, self.waits) if self.steps is not None else None
+
+    @cached_property
     def pipelines(self) -> list[Pipeline]:
         """What the pipelines of the run did."""
         return find_pipelines(self.ppg.spans)
@@ -236,19 +243,19 @@ class Facts:
         return prepare(self.timeline, self.dependencies, unwritten_waits(self.timeline, self.waits))
 
     @cached_property
+    def slow_link(self) -> SlowLink | None:
+        """The link between hosts that is slower than others; None where there is none."""
+        return find_slow_link(self.timeline, self.waits, self.run.host_of_rank)
+
+    @cached_property
     def devices(self) -> Devices:
         """What devices and their hosts did."""
         return devices_of(self.ppg.spans, self.timeline, self.ppg.host, self.psg)
 
     @cached_property
-    def ideal_network(self) -> IdealNetwork:
-        """When everything happens on an ideal network."""
-        return ideal_network(self.replay)
-
-    @cached_property
     def efficiency(self) -> RunEfficiency | None:
         """The factors of the POP model; None where nothing was recorded outside communication."""
-        courses = Courses(self.timeline, self.ideal_network)
+        courses = Courses(self.timeline, ideal_network(self.replay))
         return run_efficiency(courses, self.timeline, self.steps, self.regions, self.phases)
 
     @cached_property

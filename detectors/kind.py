@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 OF_WAITING = "of waiting"
 OF_LONGER_WORK = "of extra task time"
+OF_IDLE_THREADS = "of idle threads"
 OF_IDLING = "of pipeline idle time"
 OF_DATA = "of waiting for data"
 OF_ALL = "of all ranks"
@@ -52,5 +53,7 @@ class Kind:
     """Whether it is devices that take longer, rather than the ranks' hosts."""
     is_shared: bool = False
     """Whether it is what all ranks spend, rather than what some do more than others."""
+    is_last: bool = False
+    """Whether it comes after all faults, whatever it would save: it may be what the program is for."""
     is_fault: bool = True
     """Whether something is wrong; else it is known what would be better, and it comes after all faults."""

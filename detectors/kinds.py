@@ -1,14 +1,15 @@
 """The kinds of findings: one row each, read by every report, by the advice, and by the documents.
 
 A claim is a text with fields in braces. ``{Ranks}`` and ``{ranks}`` are the ranks of the finding, ``{one|many}`` a
-word that agrees with their number, ``{seconds:KEY}``, ``{count:KEY}``, ``{times:KEY}``, ``{text:KEY}`` and
-``{ranks:KEY}`` a value of the evidence. Of the claims of a kind the first is made whose keys the evidence has.
+word that agrees with their number, ``{seconds:KEY}``, ``{count:KEY}``, ``{rate:KEY}``, ``{times:KEY}``, ``{text:KEY}``
+and ``{ranks:KEY}`` a value of the evidence. Of the claims of a kind the first is made whose keys the evidence has.
 """
 
 from __future__ import annotations
 
 from scalana.detectors.kind import OF_IDLING, OF_LONGER_WORK, OF_LOSS, Claim, Kind
 from scalana.detectors.shared_kinds import SHARED
+from scalana.detectors.uneven_kinds import UNEVEN
 
 KINDS = (
     Kind(
@@ -52,43 +53,7 @@ KINDS = (
         "others.",
         mended="done at the same time, or once,",
     ),
-    Kind(
-        "uneven-lengths",
-        "the sequences of some ranks cost more than those of others, by a cost of their lengths that is fitted from "
-        "the run, with what packing them by cost would save",
-        "The sequences of some ranks cost more than those of others.",
-        (
-            Claim(
-                "One of {ranks}, a different one in each step, has {times:attention_times} times the attention work of "
-                "the median rank, at equal tokens",
-                ("is_attention", "in_turn", "equal_tokens"),
-            ),
-            Claim(
-                "One of {ranks}, a different one in each step, has {times:attention_times} times the attention work of "
-                "the median rank",
-                ("is_attention", "in_turn"),
-            ),
-            Claim(
-                "One of {ranks}, a different one in each step, has {times:token_times} times the tokens of the median "
-                "rank",
-                ("in_turn",),
-            ),
-            Claim(
-                "{Ranks} {has|have} {times:attention_times} times the attention work of the median rank, at equal "
-                "tokens",
-                ("is_attention", "equal_tokens"),
-            ),
-            Claim(
-                "{Ranks} {has|have} {times:attention_times} times the attention work of the median rank, and "
-                "{times:token_times} times its tokens",
-                ("is_attention",),
-            ),
-            Claim("{Ranks} {has|have} {times:token_times} times the tokens of the median rank", ("token_times",)),
-            Claim("The sequences of {ranks} cost more than those of the others"),
-        ),
-        mended="with sequences packed by cost",
-        unmended="Another packing of the same sequences would not shorten the run",
-    ),
+    *UNEVEN,
     Kind(
         "slow-rank",
         "a rank takes longer than others for everything, by one factor (its core or its host is slow), or in many "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scalana.detectors.kind import OF_ALL, OF_DATA, Claim, Kind
 
 
-def _of_all(name: str, meaning: str, rule: str, doing: str, mended: str) -> Kind:
+def _of_all(name: str, meaning: str, rule: str, doing: str, mended: str, is_last: bool = False) -> Kind:
     """A cause that all ranks share: its claim is how much of a step they spend ``doing`` it, or of a run without
     steps."""
     spends = "{Ranks} {spends|spend}"
@@ -14,7 +14,7 @@ def _of_all(name: str, meaning: str, rule: str, doing: str, mended: str) -> Kind
         Claim(f"{spends} {{seconds:limit_s}} of {{seconds:run_s}} {doing}", ("limit_s", "run_s")),
         Claim(f"{spends} time {doing}"),
     )
-    return Kind(name, meaning, rule, claims, unit=OF_ALL, mended=mended, spends=False, is_shared=True)
+    return Kind(name, meaning, rule, claims, unit=OF_ALL, mended=mended, spends=False, is_shared=True, is_last=is_last)
 
 
 def _on_devices(name: str, meaning: str, rule: str, claim: str, mended: str, is_fault: bool = True) -> Kind:
@@ -40,6 +40,35 @@ def _on_devices(name: str, meaning: str, rule: str, claim: str, mended: str, is_
 
 
 SHARED = (
+    Kind(
+        "slow-source",
+        "a source of a mixture of data (a data set, a modality) is far more expensive to load than the others, so that "
+        "steps are late for it, with what dealing it out evenly or more workers would save",
+        "A source of a mixture of data is far more expensive to load than the others.",
+        (
+            Claim(
+                "{Ranks} {loads|load} {times:source_times} times as much of source `{text:source}` as the median rank: "
+                "it has {percent:source_samples} of the samples of {count:sources} sources, and takes "
+                "{percent:source_share} of the time of loading",
+                ("source_times",),
+            ),
+            Claim(
+                "Only {ranks} {loads|load} source `{text:source}`: it has {percent:source_samples} of the samples of "
+                "{count:sources} sources, and takes {percent:source_share} of the time of loading",
+                ("source_alone",),
+            ),
+            Claim(
+                "Source `{text:source}` has {percent:source_samples} of the samples of {count:sources} sources, and "
+                "takes {percent:source_share} of the time of loading",
+                ("source",),
+            ),
+            Claim("A source of data is more expensive to load than the others"),
+        ),
+        arrival="waits for data",
+        spends=False,
+        mended="with another way to load it",
+        unmended="Another way to load it would not shorten the run",
+    ),
     Kind(
         "input-bound",
         "all ranks wait for data in their steps, with what more workers of their DataLoaders would save",
@@ -91,6 +120,14 @@ SHARED = (
         "without waiting for it",
     ),
     _of_all(
+        "gil-bound",
+        "threads of all ranks run Python code next to their main threads, which wait for the interpreter's lock (GIL); "
+        "`saving_s` is for a process instead of the thread",
+        "Main threads wait for the interpreter's lock (GIL).",
+        "waiting for the interpreter's lock (GIL), which another thread holds here",
+        "in a process of its own",
+    ),
+    _of_all(
         "lock-bound",
         "all ranks wait for locks, of their own threads or of files",
         "All ranks wait for locks in their steps.",
@@ -126,6 +163,27 @@ SHARED = (
         "in transfers, without waiting for other ranks or for cores",
         "on an ideal network",
     ),
+    Kind(
+        "slow-link",
+        "the network between some hosts moves far fewer bytes a second than that between others, for transfers of the "
+        "same size; `saving_s` is for a link as fast as the others",
+        "A link between hosts is slower than the others.",
+        (
+            Claim(
+                "{text:slow_link} moves {rate:link_bytes_per_s}, the others {rate:others_bytes_per_s}: "
+                "{text:link_operation} takes {seconds:link_call_s} here instead of {seconds:link_usual_call_s}",
+                ("slow_link",),
+            ),
+            Claim("A link between the hosts of {ranks} is slower than the others"),
+        ),
+        advice="Look at this link first: the interface that the job uses (NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), its "
+        "negotiated speed (ethtool), errors and retransmissions (ip -s link, nstat), cable and switch port, other "
+        "traffic. Until it is repaired, leave these hosts out, or place ranks so that less data crosses it.",
+        unit=OF_ALL,
+        mended="with this link as fast as the others",
+        spends=False,
+        is_shared=True,
+    ),
     _of_all(
         "core-bound",
         "the processes and threads of the job keep all cores of a host busy, and wait for their turns; `saving_s` is "
@@ -133,6 +191,15 @@ SHARED = (
         "The job keeps all cores of a host busy.",
         "ready to run, but waiting for a core",
         "with a core for each",
+    ),
+    _of_all(
+        "python-bound",
+        "all ranks run loops in Python, whose turns take microseconds: serial code, most of it the interpreter's work. "
+        "It may be what the program is for: it comes after all faults",
+        "All ranks run loops in Python in their steps.",
+        "in loops that Python runs turn by turn",
+        "without them",
+        is_last=True,
     ),
     _of_all(
         "compile-bound",

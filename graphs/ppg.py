@@ -42,12 +42,14 @@ from scalana.graphs.dependences.remote import untaken
 from scalana.graphs.dependences.servers import ServerWaits, server_waits, unanswered
 from scalana.graphs.dependences.unmatched import open_calls
 from scalana.graphs.metrics import add_timeline, add_to, no_metrics
+from scalana.graphs.progress.attempt_times import Attempt, attempts_of_ranks
 from scalana.graphs.readers.columns.gather import Communicator, Gathered, gather
 from scalana.graphs.readers.folder.models import RecordedModels, read_models
 from scalana.graphs.readers.folder.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.readers.folder.reading import read_records
-from scalana.graphs.readers.processes.rank_selection import RankRecords, choose_records
-from scalana.graphs.run_info import RunInfo, describe_run, rate_hz
+from scalana.graphs.readers.processes.chains import choose_of_chain
+from scalana.graphs.readers.processes.rank_selection import RankRecords
+from scalana.graphs.run_info import RunInfo, course_of_run, describe_run, rate_hz
 from scalana.graphs.samples.between import active_s
 from scalana.graphs.samples.collected import collector_path, move_collected
 from scalana.graphs.samples.kernels import KernelTime, kernel_time
@@ -173,21 +175,24 @@ class Known:
     """Processes whose CPU time nobody read ``[processes]``."""
 
 
-Reader = Callable[["RunFolder", Symbols, Callable[[str], None]], tuple[RankRecords, Gathered]]
-"""Reads a run folder: which records stand for which rank, and what they hold. Native frames are found by the symbols;
-the last argument is told what is being done."""
+Reader = Callable[["RunFolder", Symbols, Callable[[str], None]], tuple[RankRecords, Gathered, list[Attempt]]]
+"""Reads a run folder: which records stand for which rank, what they hold, and each attempt of the job. Native frames
+are found by the symbols; the last argument is told what is being done."""
 
 
-def read_here(folder: RunFolder, symbols: Symbols, done: Callable[[str], None]) -> tuple[RankRecords, Gathered]:
+def read_here(
+    folder: RunFolder, symbols: Symbols, done: Callable[[str], None]
+) -> tuple[RankRecords, Gathered, list[Attempt]]:
     """Read all records in this process.
 
     Raises:
         RecordError: not one can be read, or there is no such launch.
     """
     done("reading records")
-    chosen = choose_records(resolve_native(read_records(folder), symbols), folder.launch)
+    chosen = choose_of_chain(resolve_native(read_records(folder), symbols), folder.chain, folder.launch)
+    attempts = attempts_of_ranks(chosen.starts)
     done("gathering")
-    return chosen, gather(chosen)
+    return chosen, gather(chosen), attempts
 
 
 def build_ppg(
@@ -210,7 +215,7 @@ def build_ppg(
         RecordError: the folder holds no record that can be read.
     """
     done = _Progress(progress)
-    chosen, data = reader(folder, symbols, done)
+    chosen, data, attempts = reader(folder, symbols, done)
     done("placing call paths")
     collector = collector_path(data)
     move_serialised(data)
@@ -277,6 +282,7 @@ def build_ppg(
     run = describe_run(folder, chosen, data, stuck, timeline, ranks)
     timeline.role = np.array(run.names.role_numbers(), np.int64)
     run.last_places = last
+    run.course = course_of_run(folder, chosen, attempts, run.going_on)
     run.unseen = unseen_libraries
     run.notes = [*notes_of(unseen_libraries), *run.notes]
     run.warnings += told(no_cpu)

@@ -3,6 +3,9 @@
 The recorder needs nothing but the standard library, so that an environment stays as it is when scalana is installed
 into it. The analysis needs the packages of :data:`REQUIREMENTS`, which may be in an environment of their own. There,
 this very package is loaded by :mod:`scalana.job.analysis_entry`, so that both are of one version.
+
+The wheels that are published have the analysis's sources in a distribution of its own (:data:`REPORT`), which depends
+on these packages. Where only the recorder's is installed, the other environment needs both.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from importlib import metadata, util
 
 from scalana.errors import AnalysisMissing, UsageError
 from scalana.runtime import user_cache
+from scalana.version import __version__
 
 VARIABLE = "SCALANA_REPORT"
 """In the environment: the Python, or the folder of the environment, that analyses runs."""
@@ -26,6 +30,10 @@ OF_RUN = "--of-run"
 """Asks :mod:`scalana.job.analysis_entry` for what follows a job."""
 FRAMES = "--frames"
 """Likewise for what is kept of native code where no report is wanted."""
+REPORT = "scalana-report"
+"""The distribution that has the sources of the analysis, where that of the recorder does not."""
+_ROOM = "scalana.graphs"
+"""One of the packages in it."""
 _KEPT_FROM_PYTHON = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "__PYVENV_LAUNCHER__", VARIABLE)
 """Variables that lead the Python of one environment to the packages of another one."""
 _COMPLETE = "complete"
@@ -63,6 +71,8 @@ REQUIREMENTS = (
 
 def missing() -> list[str]:
     """Packages that the analysis needs and this Python lacks, or has in a version that is too old."""
+    if not _has_sources():
+        return packages()
     found = []
     for need in REQUIREMENTS:
         if need.marker:
@@ -72,6 +82,33 @@ def missing() -> list[str]:
         elif (version := _installed(need.package)) and _numbers(version) < _numbers(need.least):
             found.append(f"{need.package} {need.least} or newer")
     return found
+
+
+def _has_sources() -> bool:
+    """Whether the analysis's own sources are there, and of the recorder's version where an installation says one."""
+    room = util.find_spec(_ROOM)
+    places = None if room is None else room.submodule_search_locations
+    if not places:
+        return False
+    site = os.path.dirname(os.path.dirname(next(iter(places))))
+    found = [one for name in ("scalana", REPORT) for one in metadata.distributions(name=name, path=[site])]
+    return all(one.version == __version__ for one in found)
+
+
+def packages() -> list[str]:
+    """What an environment has to have that analyses for this scalana, as pip understands it."""
+    return list(map(str, REQUIREMENTS)) if _has_sources() else [f"{REPORT}=={__version__}"]
+
+
+def find_sources() -> None:
+    """Have the sources of the analysis loaded from where this Python has them, if this scalana lacks them."""
+    if _has_sources():
+        return
+    for entry in sys.path:
+        folder = os.path.join(entry, "scalana")
+        if os.path.isdir(os.path.join(folder, _ROOM.rpartition(".")[2])):
+            sys.modules[__package__].__path__.insert(0, folder)
+            return
 
 
 def _installed(package: str) -> str:
@@ -141,7 +178,7 @@ def _interpreter(folder: str) -> str:
 
 def environment_folder(environ: Mapping[str, str]) -> str:
     """Where ``scalana setup-report`` makes its environment: another one where versions need other packages."""
-    needs = hashlib.sha256("\n".join(map(str, REQUIREMENTS)).encode()).hexdigest()[:16]
+    needs = hashlib.sha256("\n".join(packages()).encode()).hexdigest()[:16]
     return os.path.join(user_cache.folder_of(user_cache.REPORT, environ), needs)
 
 
@@ -163,7 +200,7 @@ def make_environment(folder: str, python: str, pip_options: Sequence[str]) -> st
     environ = plain_environment(os.environ)
     subprocess.run([python, "-m", "venv", "--clear", folder], env=environ, stdin=subprocess.DEVNULL, check=True)
     made = _interpreter(folder)
-    install = [made, "-m", "pip", "install", "--disable-pip-version-check", *pip_options, *map(str, REQUIREMENTS)]
+    install = [made, "-m", "pip", "install", "--disable-pip-version-check", *pip_options, *packages()]
     subprocess.run(install, env=environ, stdin=subprocess.DEVNULL, check=True)
     with open(marker, "w", encoding="utf-8"):
         pass
@@ -210,7 +247,7 @@ def lacks_here() -> str:
     lacking = missing()
     if not lacking:
         return ""
-    needs = " ".join(f"'{need.package}>={need.least}'" for need in REQUIREMENTS)
+    needs = " ".join(f"'{need.partition(';')[0]}'" for need in packages())
     return f"{sys.executable} cannot analyse runs, it lacks {_listed(lacking)}: {sys.executable} -m pip install {needs}"
 
 

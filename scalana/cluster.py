@@ -16,6 +16,7 @@ from scalana.errors import ClusterError
 from scalana.version import __version__
 
 if TYPE_CHECKING:
+    from scalana.graphs.progress.attempt_times import Attempt
     from scalana.graphs.readers.columns.gather import Gathered
     from scalana.graphs.readers.folder.native_frames import Frames, Symbols
     from scalana.graphs.readers.folder.run_folder import RunFolder
@@ -62,8 +63,10 @@ class Cluster:
     ) -> None:
         self._client.close(CONNECT_S)
 
-    def read(self, folder: RunFolder, symbols: Symbols, done: Callable[[str], None]) -> tuple[RankRecords, Gathered]:
-        """Read a run folder: a :data:`~scalana.graphs.ppg.Reader`.
+    def read(
+        self, folder: RunFolder, symbols: Symbols, done: Callable[[str], None]
+    ) -> tuple[RankRecords, Gathered, list[Attempt]]:
+        """Read a run folder: a :data:`~scalana.graphs.ppg.Reader`. What attempts did is not read.
 
         Raises:
             ClusterError: a worker cannot run this version of scalana, or does not see the folder.
@@ -73,7 +76,7 @@ class Cluster:
         from scalana.graphs.readers.columns.gather import on_one_axis
         from scalana.graphs.readers.folder.native_frames import source_frames
         from scalana.graphs.readers.folder.run_folder import in_order
-        from scalana.graphs.readers.processes.rank_selection import choose_records
+        from scalana.graphs.readers.processes.chains import choose_of_chain
         from scalana.runtime.record.format import RecordError
 
         done("reading records")
@@ -87,7 +90,7 @@ class Cluster:
         if not records:
             why = "; ".join(folder.troubles) or "no records in it"
             raise RecordError(f"{folder.path}: {why}")
-        chosen = choose_records(records, folder.launch)
+        chosen = choose_of_chain(records, folder.chain, folder.launch)
         done("gathering")
         offsets: dict[tuple[str, str], set[int]] = {}
         for one in outlines:
@@ -99,7 +102,7 @@ class Cluster:
             for one, share in zip(held, blocks.shares(chosen, outlines), strict=True)
             if share.process
         ]
-        return chosen, on_one_axis(blocks.merge(self._results(parts, folder)))
+        return chosen, on_one_axis(blocks.merge(self._results(parts, folder))), []
 
     def _parts(self, files: Sequence[str]) -> list[Sequence[str]]:
         """The files in blocks of equal length, some for every thread."""

@@ -16,8 +16,11 @@ from pathlib import Path
 
 import pytest
 from numba.core.caching import _CacheLocator
+from packaging.requirements import Requirement
 
+from scalana import analysis_home
 from scalana.graphs.arrays import compiled_loops
+from scalana.version import __version__
 from tests.attempts import attempts
 from tests.needs import torch_or_skip
 from tests.samples.planted import read_sample
@@ -74,28 +77,43 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(sdist, "wheel", work, CXX="/bin/false")
 
 
+@pytest.fixture(scope="module")
+def published(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """What a release publishes of the wheel: that of the recorder, and that of the analysis."""
+    words = [sys.executable, ROOT / ".ci" / "split_wheel.py", "--report", wheel, tmp_path_factory.mktemp("published")]
+    recorder, report = run(words, ROOT).stdout.splitlines()
+    return Path(recorder), Path(report)
+
+
 def environment(folder: Path, wheel: Path, others: str = "") -> Path:
     """The Python of a new environment that has the wheel, and sees the packages in folders."""
     run([sys.executable, "-m", "venv", "--without-pip", folder], folder.parent)
     python = folder / "bin" / "python"
-    own = Path(
-        run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], folder.parent).stdout.strip()
-    )
-    (own / "others.pth").write_text(others)
+    (site_of(python) / "others.pth").write_text(others)
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
-    run([*pip, "install", "--quiet", "--no-index", "--no-compile", "--ignore-installed", wheel], folder.parent)
+    run([*pip, "install", "--quiet", "--no-index", "--no-compile", "--ignore-installed", "--no-deps", wheel], folder)
     return python
+
+
+def site_of(python: Path) -> Path:
+    """Where an environment has its packages."""
+    program = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    return Path(run([python, "-c", program], python.parent).stdout.strip())
+
+
+def packages_here() -> str:
+    """What an environment needs in a ``.pth`` file to see the packages that are installed here.
+
+    Folders named there are searched, but ``.pth`` files in them are not read: what is installed here in place, scalana
+    itself, is not seen.
+    """
+    return "".join(f"{folder}\n" for folder in site.getsitepackages())
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The Python of an environment that has the wheel, and sees the packages that are installed here.
-
-    Folders named in a ``.pth`` file are searched, but ``.pth`` files in them are not read: what is installed here in
-    place, scalana itself, is not seen.
-    """
-    others = "".join(f"{folder}\n" for folder in site.getsitepackages())
-    python = environment(tmp_path_factory.mktemp("installed") / "venv", wheel, others)
+    """The Python of an environment that has the wheel, and sees the packages that are installed here."""
+    python = environment(tmp_path_factory.mktemp("installed") / "venv", wheel, packages_here())
     handed_on = hand_on_loops(package_of(python))
     yield python
     for folder in handed_on:
@@ -203,11 +221,16 @@ for _ in range(4):
 """
 
 
-def test_the_recorder_brings_no_package(wheel: Path) -> None:
+def requirements(wheel: Path) -> set[str]:
+    """What a wheel asks for, as it says that."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        needs = [line for line in archive.read(name).decode().splitlines() if line.startswith("Requires-Dist")]
-    assert needs and all("extra ==" in line for line in needs)
+        return set(re.findall(r"^Requires-Dist: (.*)$", archive.read(name).decode(), re.M))
+
+
+def test_the_recorder_brings_no_package(wheel: Path, published: tuple[Path, Path]) -> None:
+    for recorder in (wheel, published[0]):
+        assert requirements(recorder) and all("extra ==" in need for need in requirements(recorder))
 
 
 def test_a_job_is_recorded_by_one_environment_and_reported_by_another(alone: Path, tmp_path: Path) -> None:
@@ -251,6 +274,45 @@ def test_a_job_is_recorded_where_nothing_can_be_written_but_the_run(alone: Path,
     assert "piece" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_the_published_wheels_are_the_whole(wheel: Path, published: tuple[Path, Path]) -> None:
+    def files(path: Path) -> dict[str, bytes]:
+        with zipfile.ZipFile(path) as archive:
+            assert archive.testzip() is None
+            return {name: archive.read(name) for name in archive.namelist() if name.startswith("scalana/")}
+
+    recorder, report = map(files, published)
+    assert not recorder.keys() & report.keys()
+    assert recorder | report == files(wheel)
+    of_recorder, of_report = map(requirements, published)
+    assert {need for need in of_recorder if "report" in need} == {f'scalana-report=={__version__}; extra == "report"'}
+    asked = {Requirement(str(need)) for need in analysis_home.REQUIREMENTS}
+    assert {Requirement(need) for need in of_report} == asked
+
+
+def test_the_published_parts_work_together(published: tuple[Path, Path], tmp_path: Path) -> None:
+    """The recorder in one environment, the analysis in another one, first of this version, then of an older one."""
+    (tmp_path / "job.py").write_text(JOB)
+    recorder, report = published
+    job = environment(tmp_path / "job", recorder)
+    command = job.with_name("scalana")
+    without = run([command, "run", "-o", "run", "--", job, "job.py"], tmp_path, SCALANA_CACHE=str(tmp_path / "none"))
+    needed = f"scalana-report=={__version__}"
+    assert f"it lacks {needed}" in without.stderr and "scalana setup-report" in without.stderr
+
+    analysis = environment(tmp_path / "analysis", report, packages_here())
+    handed_on = hand_on_loops(site_of(analysis) / "scalana")
+    try:
+        assert "piece" in run([command, "report", "run"], tmp_path, SCALANA_REPORT=str(analysis)).stdout
+    finally:
+        for folder in handed_on:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    (metadata,) = site_of(analysis).glob("scalana_report-*.dist-info/METADATA")
+    metadata.write_text(metadata.read_text().replace(f"Version: {__version__}\n", "Version: 0.0.1\n"))
+    words = [command, "run", "--report-with", analysis, "-o", "other", "--", job, "job.py"]
+    assert f"{analysis} -m pip install '{needed}'" in run(words, tmp_path).stderr
+
+
 def test_what_is_built_without_the_extension_fits_any_platform(sdist: Path, tmp_path: Path) -> None:
     made = build(sdist, "wheel", tmp_path, SCALANA_PURE="1")
     assert made.name.endswith("-py3-none-any.whl")
@@ -259,7 +321,5 @@ def test_what_is_built_without_the_extension_fits_any_platform(sdist: Path, tmp_
 
 
 def test_a_version_has_its_place_in_all_files() -> None:
-    from scalana.version import __version__
-
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
     assert re.search(r"^## \[Unreleased\]$", (ROOT / "CHANGELOG.md").read_text(), re.M)

@@ -24,6 +24,7 @@ TABLES = {
     "detectors/rl/phases.py",
     "detectors/kind.py",
     "detectors/shared_kinds.py",
+    "detectors/uneven_kinds.py",
     "detectors/source_calls.py",
 }
 """Tables whose rows have words for users: options of engines, phases, kinds of findings, calls in a line."""

@@ -11,6 +11,7 @@ from scalana.detectors.evidence.at_place import (
     SlowedLine,
     Turn,
 )
+from scalana.detectors.evidence.data_sources import OtherLoading, SlowSource
 from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
 from scalana.detectors.evidence.evidence import Evidence
 from scalana.detectors.evidence.flat import Flat
@@ -26,7 +27,7 @@ from scalana.detectors.evidence.module_code import (
 )
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
-from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
+from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTail, TaskTimes
 from scalana.detectors.evidence.preparation import (
     Collecting,
     Compiling,
@@ -38,8 +39,9 @@ from scalana.detectors.evidence.preparation import (
 )
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
+from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
-from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
+from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, StepLimit, Transfers
 
 __all__ = [
     "BusyCores",
@@ -67,12 +69,14 @@ __all__ = [
     "Leaf",
     "LibraryPlace",
     "Loading",
+    "LinkTime",
     "LoopWait",
     "LostByPhase",
     "ModuleTime",
     "ModuleWorkCompared",
     "OpenOperation",
     "OverSteps",
+    "OtherLoading",
     "OwnOperator",
     "PipelineTime",
     "PlaceTime",
@@ -81,11 +85,14 @@ __all__ = [
     "ScalingForecast",
     "Serialising",
     "SizeCosts",
+    "SlowSource",
     "SlowedLine",
     "SlowRank",
     "StartedBy",
+    "TaskTail",
     "TaskTimes",
     "Turn",
     "UnevenLengths",
+    "UnevenSizes",
     "WorkerBound",
 ]

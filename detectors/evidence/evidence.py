@@ -20,6 +20,7 @@ from scalana.detectors.evidence.at_place import (
     SlowedLine,
     Turn,
 )
+from scalana.detectors.evidence.data_sources import SlowSource
 from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
 from scalana.detectors.evidence.flat import Flat, as_dict, plain, updated
 from scalana.detectors.evidence.lengths import UnevenLengths
@@ -27,7 +28,7 @@ from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
 from scalana.detectors.evidence.module_code import CompiledCode, InnerModule, ModuleTime, ModuleWorkCompared
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
-from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTimes
+from scalana.detectors.evidence.pool_tasks import LargeTasks, PoolOrder, TaskTail, TaskTimes
 from scalana.detectors.evidence.preparation import (
     Collecting,
     Compiling,
@@ -39,8 +40,9 @@ from scalana.detectors.evidence.preparation import (
 )
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import SizeCosts
+from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
-from scalana.detectors.evidence.step_limits import BusyCores, StepLimit, Transfers
+from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, StepLimit, Transfers
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +87,12 @@ class Evidence:
     sync_intervals: float | None = None
     """Stretches between calls over which the excess spreads."""
     pool: PoolOrder | None = None
+    tail: TaskTail | None = None
     slowed: list[SlowedLine] | None = None
     """Lines that take longer because a helper takes the core."""
     tasks: TaskTimes | None = None
     lengths: UnevenLengths | None = None
+    sizes: UnevenSizes | None = None
     slow_rank: SlowRank | None = None
     inner: InnerModule | None = None
     device: DeviceTime | None = None
@@ -102,6 +106,7 @@ class Evidence:
     region: str | None = None
     """Nested names, joined by slashes."""
     loading: Loading | None = None
+    source: SlowSource | None = None
     module_work: ModuleWorkCompared | None = None
     lost_by_phase: LostByPhase | None = None
     in_steps: InSteps | None = None
@@ -117,6 +122,7 @@ class Evidence:
     step_limit: StepLimit | None = None
     transfers: Transfers | None = None
     busy_cores: BusyCores | None = None
+    link: LinkTime | None = None
     device_step: DeviceStep | None = None
     order: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Names of the fields above that are known, in the order in which they became so: that of the report's keys."""

@@ -28,6 +28,33 @@ class PoolOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskTail(Flat):
+    """The calls of a pool that take far longer than most, and the one that ends last."""
+
+    tail_tasks: int
+    """Calls that take far longer than the median one."""
+    tail_of: int
+    """All calls."""
+    tail_percent: float
+    """Part of the time of all calls that these take."""
+    tail_last: str
+    """Name of the call that ends last."""
+    tail_last_begin_s: float
+    """When it begins, after the first call was handed over."""
+    tail_alone_s: float
+    """How long it runs after all others have ended."""
+    tail_workers: int
+    tail_error: float
+    """Of the replay of the pool."""
+    longest_first_s: float
+    """By how much earlier the pool would be done with the longest calls first."""
+    halves_s: float
+    """The same with all calls cut in half."""
+    twice_the_workers_s: float | None = None
+    """The same with twice as many workers; None where it is not known whether there are cores for them."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskTimes(Flat):
     """Seconds of a task of a pool, and tasks of a rank."""
 

@@ -43,6 +43,34 @@ class Transfers(Flat):
 
 
 @dataclass(frozen=True, slots=True)
+class LinkTime(Flat):
+    """What moves over a slow link between hosts, in a step, or in the run where it has no steps."""
+
+    slow_link: str
+    """Its name."""
+    link_hosts: list[str]
+    link_operation: str
+    link_calls: float
+    """Transfers over it."""
+    link_bytes: float
+    """That they move."""
+    link_bytes_per_s: float
+    """Of the fastest quarter of its transfers."""
+    others_bytes_per_s: float
+    """Of other links, for the same sizes."""
+    link_call_s: float
+    """What a transfer takes at the line that is named, the median."""
+    link_usual_call_s: float
+    """What it would take at the speed of the others."""
+    link_extra_s: float
+    """What all its transfers take longer than at the speed of the others."""
+    link_step_s: float | None
+    """What an average step takes; None where there are no steps."""
+    link_mended_step_s: float | None
+    """What it would take if the link were as fast as the others."""
+
+
+@dataclass(frozen=True, slots=True)
 class BusyCores(Flat):
     """The host whose cores a job keeps busiest."""
 

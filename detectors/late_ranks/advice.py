@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence import PoolOrder, UnevenLengths
+from scalana.detectors.evidence import PoolOrder, UnevenLengths, UnevenSizes
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.source_calls import source_call, source_line
 from scalana.detectors.thresholds.factors import LARGER_INPUT, NOT_THE_CORE
+from scalana.detectors.thresholds.limits import NAMED
 from scalana.detectors.thresholds.shares import FLOOR, MAJORITY, SUBSTANTIAL
 
 
@@ -53,6 +54,20 @@ def advise(finding: Finding) -> str:
             "do both less often, or share them with the others."
         )
     return ""
+
+
+def advise_cut(sizes: UnevenSizes) -> str:
+    """Return how to cut the data, from what makes a part expensive."""
+    return (
+        f"Cut the data so that all ranks get equally many {sizes.size_of}. Now the ranks have {_counts(sizes.sizes)} "
+        "of them."
+    )
+
+
+def _counts(values: list[float]) -> str:
+    """Some numbers, the first of many."""
+    shown = ", ".join(f"{value:,.0f}" for value in values[:NAMED])
+    return f"{shown}, ..." if len(values) > NAMED else shown
 
 
 def advise_packing(lengths: UnevenLengths) -> str:

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.delays.choices import with_alternatives
-from scalana.detectors.delays.contexts import with_contexts_of_others
 from scalana.detectors.evidence import Redistribution, UnevenLengths
 from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding, Series
 from scalana.detectors.late_ranks.advice import advise_packing
+from scalana.detectors.late_ranks.work_of_finding import work_of
 from scalana.detectors.lengths.length_costs import LengthCost, explained_by_ranks, fitted
 from scalana.detectors.lengths.packing import BY_COST, RULES, SPLIT, Rule, as_change, packed
 from scalana.detectors.lengths.step_lengths import StepLengths
@@ -106,7 +105,7 @@ class _LengthFit:
         if finding.kind not in _OF_WORK:
             return False
         late = _Late.of(finding, self.work_s.shape[1])
-        seconds = self.lengths.work_s(self.facts.timeline, _work_of(finding, self.facts))
+        seconds = self.lengths.work_s(self.facts.timeline, work_of(finding, self.facts))
         # A place that is not run in some steps costs nothing there, whatever their lengths.
         run = seconds.max(axis=1) > NEXT_TO_NOTHING * float(seconds.max(initial=0.0))
         seconds, tokens, squares = seconds[run], self.lengths.tokens[run], self.lengths.squares[run]
@@ -215,13 +214,3 @@ class _LengthFit:
 
 def _fit(work_s: FloatArray, lengths: StepLengths) -> LengthCost | None:
     return fitted(work_s.ravel(), lengths.tokens.ravel(), lengths.squares.ravel())
-
-
-def _work_of(finding: Finding, facts: Facts) -> BoolArray:
-    """The rows of own work that a finding is about, on all ranks."""
-    table, timeline = facts.blame, facts.timeline
-    targets = np.unique(table.target[finding.entries])
-    activities = targets[targets < table.numbering.transfer]
-    activities = with_contexts_of_others(activities, finding.ranks, table.work, timeline)
-    activities = with_alternatives(activities, finding.ranks, table.choice, timeline)
-    return np.isin(timeline.own.activity, activities)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence import InputBound, Transfers, WorkerBound
+from scalana.detectors.evidence import InputBound, SlowSource, TaskTail, Transfers, WorkerBound
+from scalana.detectors.whatif.slow_links import Reach
 
 ADVICE = {
     "collection-bound": "Call gc.freeze() after the set-up, so that the collector skips the objects that exist by "
     "then, and collect less often: every N steps, on all ranks in the same ones.",
     "write-bound": "Write less often, write less (no optimizer state, fewer copies), or let a background thread or "
     "process write a copy while the next steps run (torch.distributed.checkpoint.async_save).",
+    "gil-bound": "Python code of one process runs in one thread at a time. Do this in a process of its own "
+    "(multiprocessing.Process, ProcessPoolExecutor), less often, or in code that releases the interpreter's lock "
+    "(numpy, torch, zlib).",
+    "python-bound": "Python runs these loops one short turn after the other. Work on whole arrays or tensors instead "
+    "(numpy, torch), do it once ahead and keep the result, or do it in worker processes (DataLoader(num_workers=...)).",
     "lock-bound": "Threads or processes take turns at this lock: do less while it is held, or give each its own data.",
     "pickle-bound": "Send less through pickle: send tensors or arrays instead of objects, or shared memory.",
     "program-bound": "All ranks wait for a program that they start here: start it once, earlier, or in the background.",
@@ -61,11 +67,54 @@ def advise(bound: InputBound, cores: int) -> str:
     )
 
 
+A_MESSAGE = "a message"
+"""What moves over a link, where it is no collective."""
+LINKS = {
+    Reach.PAIR: "The link between {0} and {1}",
+    Reach.WAY: "The link from {0} to {1}",
+    Reach.HOST: "The network of {0}",
+    Reach.OUT: "The outgoing network of {0}",
+    Reach.INTO: "The incoming network of {0}",
+    Reach.AMONG: "The network among {most} and {last}",
+}
+"""Names of slow links."""
+
+
+def link_name(reach: Reach, hosts: tuple[str, ...]) -> str:
+    """What a slow link is called.
+
+    >>> link_name(Reach.AMONG, ("a", "b", "c"))
+    'The network among a, b and c'
+    """
+    return LINKS[reach].format(*hosts, most=", ".join(hosts[:-1]), last=hosts[-1])
+
+
 LOAD_AHEAD = (
     "Load batches ahead: more worker processes of the DataLoader (num_workers, prefetch_factor), less work per sample, "
     "and pin_memory=True with non_blocking copies."
 )
 """Where it is not known how many workers load."""
+
+
+_OTHER_LOADING = {
+    "dealt-evenly": "Deal the samples of `{source}` out over the ranks in each step, so that all load the same number, "
+    "instead of a whole batch on one rank.",
+    "in-every-batch": "Put the same share of `{source}` into every batch, instead of batches of this source alone.",
+    "more-workers": "Load with more workers: DataLoader(num_workers={workers}).",
+    "own-workers": "Give `{source}` a DataLoader with workers of its own, and join its samples with the others in the "
+    "training loop.",
+    "further-ahead": "Load more batches ahead: DataLoader(prefetch_factor=...) twice as large.",
+}
+"""By what would change."""
+
+
+def advise_source(known: SlowSource) -> str:
+    """What to change of how a source is loaded, and of itself."""
+    cheaper = f"Or make a sample of `{known.source}` cheaper: preprocess, cache or shrink it."
+    if not known.other_loading:
+        return cheaper.removeprefix("Or ").capitalize()
+    text = _OTHER_LOADING[known.other_loading[0].change]
+    return f"{text.format(source=known.source, workers=2 * known.source_workers or 1)} {cheaper}"
 
 
 def advise_workers(bound: WorkerBound) -> str:
@@ -74,6 +123,15 @@ def advise_workers(bound: WorkerBound) -> str:
         f"Use more of them: {bound.predicted_workers[-1]} instead of {bound.workers}. Or let the process that waits "
         "hand out the next work before it needs the results, and do its own meanwhile."
     )
+
+
+def advise_tail(tail: TaskTail) -> str:
+    """Return what to do about the last calls of a pool."""
+    if tail.longest_first_s >= tail.halves_s:
+        return "Submit the calls that take longest first, as far as that is known (by the size of an argument)."
+    if tail.longest_first_s > 0.0:
+        return "Submit the calls that take longest first, if that is known, or cut them into smaller ones."
+    return "Cut the longest calls into smaller ones: in any order the pool waits for them."
 
 
 def _all(cores: int) -> str:

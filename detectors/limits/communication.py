@@ -11,6 +11,7 @@ from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import advise_transfers
 from scalana.detectors.limits.causal_profile import CausalProfile, PlaceProfile
 from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_worth, step_limit
+from scalana.detectors.limits.slow_link import saved_by_link_s
 from scalana.detectors.limits.transfer_model import FASTEST, transfer_model
 from scalana.detectors.reconcile import Extent
 from scalana.graphs.arrays.types import BoolArray
@@ -26,7 +27,7 @@ def communication(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     if facts.timeline.ranks < 2 or facts.run.missing_ranks or not calls:
         return []
     part = _of_the_network(calls, facts)
-    saved_s = part * (profile.step_s - profile.ideal_network_s)
+    saved_s = part * (profile.step_s - profile.ideal_network_s) - saved_by_link_s(profile, facts)
     half_s = profile.step_s - saved_s / 2  # a replay has nothing but transfers to take out: in between
     if not is_worth(half_s, profile):
         return []

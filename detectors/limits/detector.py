@@ -9,30 +9,52 @@ import numpy as np
 from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
-from scalana.detectors.limits import communication, compile_bound, cores, input_bound, source_costs, worker_bound
+from scalana.detectors.limits import (
+    communication,
+    compile_bound,
+    cores,
+    held_locks,
+    input_bound,
+    python_loops,
+    slow_link,
+    source_costs,
+    task_tail,
+    worker_bound,
+)
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
+from scalana.detectors.limits.data import slow_source
 from scalana.detectors.limits.shared_cause import SharedCause
 from scalana.detectors.reconcile import Extent, Verdict, covered
 from scalana.detectors.thresholds.shares import MAJORITY
 
 RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
+    slow_source.slow_source,
     input_bound.input_bound,
     worker_bound.worker_bound,
+    task_tail.task_tail,
     compile_bound.compile_bound,
+    held_locks.held_locks,
     source_costs.source_costs,
+    slow_link.slow_link,
     communication.communication,
     cores.cores,
+    python_loops.python_loops,
 )
 """Where two speak of the same seconds, the earlier one has the word."""
-OF_ACCOUNTED = (input_bound.input_bound, worker_bound.worker_bound)
+OF_ACCOUNTED = (slow_source.slow_source, input_bound.input_bound, worker_bound.worker_bound)
 """Those for runs whose pipelines and loops have accounts of their own."""
 KINDS = (
+    slow_source.KIND,
     input_bound.KIND,
     worker_bound.KIND,
+    task_tail.KIND,
     compile_bound.KIND,
+    held_locks.INTERPRETER,
     *source_costs.KIND_OF.values(),
+    slow_link.KIND,
     communication.KIND,
     cores.KIND,
+    python_loops.KIND,
 )
 _NOTHING = Extent((), np.zeros(0, np.int64), np.zeros(0, np.int64))
 """What is explained where some ranks spend more than others: what they do so, is for others to say."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -14,11 +13,11 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.limits.advice import advise
 from scalana.detectors.limits.causal_profile import CausalProfile
 from scalana.detectors.limits.data_waits import DataWaits, data_waits
-from scalana.detectors.limits.shared_cause import SharedCause
+from scalana.detectors.limits.shared_cause import SharedCause, place_of_work
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.leaf import leaf_below
-from scalana.detectors.rollup.named_place import CodeLocation, named_places
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.thresholds.differences import DEAD_BAND
 from scalana.detectors.thresholds.factors import COMPARABLE
 from scalana.detectors.thresholds.shares import MAJORITY, MINOR, WORTH_IF_ONCE
@@ -52,7 +51,7 @@ def input_bound_by(savings: Savings, profile: CausalProfile, facts: Facts) -> li
         return []
     if int(waits.workers.min()) < 0:
         return []
-    activities, seconds = _work(waits, facts)
+    activities, seconds = loading_work(waits, facts)
     helped_s = float(seconds[facts.timeline.activities.helper[activities]].sum())
     if int(waits.workers.max()) > 0 and helped_s < MAJORITY * float(seconds.sum()):
         return []  # not for batches that are made, but for their way here, or for a core
@@ -65,7 +64,7 @@ def input_bound_by(savings: Savings, profile: CausalProfile, facts: Facts) -> li
 def _finding(waits: DataWaits, spent: tuple[IntArray, FloatArray], savings: Savings, facts: Facts) -> Finding:
     """The finding. ``spent`` are the activities that make up the waiting, and the seconds of each."""
     psg, (activities, seconds) = facts.psg, spent
-    place, work = _place(activities, seconds, waits, facts)
+    place, work = loading_place(activities, seconds, waits, facts)
     here = psg[place.vertex].place
     line, end_line = place.lines(here)
     loading = loading_at(waits.rows, facts)
@@ -109,7 +108,7 @@ def loading_at(rows: IntArray, facts: Facts) -> Loading:
     return Loading(workers if workers >= 0 else None, spans.names[data_set] if data_set >= 0 else None)
 
 
-def _work(waits: DataWaits, facts: Facts) -> tuple[IntArray, FloatArray]:
+def loading_work(waits: DataWaits, facts: Facts) -> tuple[IntArray, FloatArray]:
     """The activities that ranks wait in for data, or that others do meanwhile, with the seconds of each."""
     timeline, psg, spans = facts.timeline, facts.psg, facts.ppg.spans
     at = set(zip(spans.vertex[waits.rows].tolist(), spans.line[waits.rows].tolist(), strict=True))
@@ -130,23 +129,14 @@ def _work(waits: DataWaits, facts: Facts) -> tuple[IntArray, FloatArray]:
     return rows, weighted_count(timeline.own.activity, timeline.own.seconds, len(activities))[rows]
 
 
-def _place(
+def loading_place(
     activities: IntArray, seconds: FloatArray, waits: DataWaits, facts: Facts
 ) -> tuple[CodeLocation, list[tuple[int, float]]]:
     """The place that holds most of the work, else where the data are asked for; and the work that is named by it."""
-    timeline, spans = facts.timeline, facts.ppg.spans
-    table = timeline.activities
-    leaves = [CodeLocation(TargetKind.OWN, int(table.vertex[number]), int(table.line[number])) for number in activities]
-    named = named_places(leaves, [-1] * len(leaves), seconds.tolist(), timeline, facts.psg)
-    held: Counter[CodeLocation] = Counter()
-    for place, amount in zip(named, seconds.tolist(), strict=True):
-        held[place] += amount
-    if not held:
-        row = waits.rows[0]
+    if not len(activities):
+        row, spans = waits.rows[0], facts.ppg.spans
         return CodeLocation(TargetKind.OWN, int(spans.vertex[row]), int(spans.line[row])), []
-    best = max(held, key=lambda place: held[place])
-    work = zip(activities.tolist(), named, seconds.tolist(), strict=True)
-    return best, [(number, amount) for number, place, amount in work if place == best]
+    return place_of_work(activities, seconds, facts)
 
 
 def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[FloatArray, int]:

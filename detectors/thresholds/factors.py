@@ -58,6 +58,7 @@ Why: A choice: what is larger by less explains little.
 - `late_ranks.advice`: times the most tokens of a rank now, from which the advice says that packing makes them more
 - `modules`: times as many operators, or as much work, as on other ranks, from which a module has more
 - `uneven_lengths`: times the tokens of the median rank up to which tokens are equal
+- `uneven_sizes`: times the argument of the median rank, from which that of a rank is larger
 """
 HELD_UP = 1.2
 """Factor from which a microbatch took longer than usual: it was held up.
@@ -86,8 +87,10 @@ Why: A choice, for two threads of one core that both compute.
 - `masked`: times that a cause may cost what its work lets all others wait, to be a cause by its work
 - `module_times`: times what a finding's ranks spend more at its place that a module may take longer, to be named for
   it: what its place leads to may be another cause
+- `slow_links`: times the seconds a byte of the fastest route up to which another one is as fast
 - `uneven_tasks`: times what is ordinary that a piece computes at most to be one like the others
 - `worker_bound`: times as many rounds of calls as steps, up to which each is one
+- `slow_source`: times what the median rank loads of a source, from which a rank is named
 """
 FAR_MORE = 2.0
 """Factor from which something is not like what it is compared with.
@@ -103,9 +106,12 @@ Why: More than two threads of one core, or a busy neighbour, make of equal work 
 - `loss`: times the floor from which something was seen of a place at a size
 - `roles`: times what is ordinary that a stretch computes which is not like the others
 - `rounds`: times the time at a place from its first to its last moment, from which it is not one stay
+- `slow_links`: times the seconds a byte of others from which a route is slow
 - `step_presence`: periods of the sampler that a step's cost must last, to be seen in each step that has any
 - `task_farms`: times the median that a piece takes which is not like the others
 - `uneven_tasks`: times what is ordinary that a piece computes which is not like the others
+- `slow_source`: times what a sample of the other sources costs, and what other workers load of a source
+- `task_tails`: times as long as the median call, from which a call is long
 """
 BACKWARD_PER_FORWARD = 2.0
 """Seconds of a backward for each of its forward, where no rank shows them.
@@ -123,6 +129,8 @@ Why: The smallest change of a whole number.
 - `pools`: pieces into which each call is cut where pieces are smaller
 - `remedies`: times as many processes that generate, or that train
 - `worker_bound`: times as many workers
+- `mixture`: times as many workers, or batches ahead
+- `task_tails`: pieces into which long calls are cut, and times as many threads
 """
 NOT_THE_CORE = 3.0
 """Factor from which cores do not explain that a rank takes longer.

@@ -23,6 +23,7 @@ Why: More are a number.
 
 - `findings`: trajectories that are named at most
 - `steps`: steps that are named one by one, if nearly all is lost in them
+- `late_ranks.advice`: ranks of which the advice says how large their parts are
 """
 MOST_FINDINGS = 10
 """Findings that are reported.
@@ -161,13 +162,6 @@ Why: It goes around a circle of waits.
 
 - `delay_costs`
 """
-CALLS_IN_CACHE = 1 << 14
-"""Calls that a replay puts into a table at a time.
-
-Why: A choice: the table should stay in the cache of a core.
-
-- `replay`
-"""
 SEARCHED_BACK = 100_000
 """Calls walked back in search of a common operation of two ranks.
 
@@ -181,6 +175,7 @@ TASKS_REPLAYED = 300_000
 Why: Each takes some microseconds a replay.
 
 - `call_pools`
+- `task_tails`
 """
 ACTIONS_REPLAYED = 500_000
 """Actions of a pipeline that are looked at; of longer records, the last.

@@ -52,6 +52,7 @@ Why: A choice: one percent is the least that a user would act on.
 - `scaling.detector`: part of an average rank's seconds that a loss must cost
 - `slow_ranks`: part of all recorded rank-seconds that others must wait for a slow rank, and of the run that comes back
 - `slow_workers`: part of the job's time that must come back
+- `topics.productive`: part of the wall time that other things than steps, start-up and end must take to be shown
 - `worker_bound`: part of the run's time that more workers must save
 """
 WORTH_FOLLOWING = 0.01
@@ -60,6 +61,8 @@ WORTH_FOLLOWING = 0.01
 Why: As WORTH_A_FINDING, of a smaller whole.
 
 - `compiled_lines`: part of the elements of a kernel below which an operator is not named
+- `python_loops`: part of a loop's time from which its header shows that its turns take microseconds; and, times what a
+  cause must save, what a loop must take of a step to be looked at
 - `delay_costs`: part of a lateness below which the rest is not followed further back
 - `paths`: part of what the rank that waits longest waits at a hop, below which another one does not count there
 """
@@ -117,7 +120,10 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `pipelines.slow_down`: part by which a job must be slower than an ideal one, to be shown
 - `device_causes`: part of a step that devices of all ranks must have nothing to do, for the launches, waits or work
   of their hosts to be a cause
+- `python_loops`: part of a step that a cause must save; times WORTH_FOLLOWING, what a loop must take to be looked at
 - `worker_bound`: part of a step that more workers must save
+- `slow_source`: part of the steady state that another way to load must save
+- `task_tail`: part of the run that another order must save
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.
@@ -209,6 +215,7 @@ Why: A choice: at most four can have one.
 
 - `candidates`: part of a cause's blame that one of its entries must have to stand alone
 - `cost_trend`: part of the whole slope that each half must have: what rises at the beginning alone does not go on
+- `host_transfers`: part of the transfers of a route that show how fast it is
 - `late_devices`: part of what is lost that a child of a vertex must have to be followed; and of what the worst rank
   costs at a place, that another must cost there to be named with it
 - `library_calls`: part of a function's blame on a rank that lets a line or loop of it stand alone
@@ -236,6 +243,7 @@ Why: A choice: shares of CPU time are samples, and vary on busy cores.
 - `interference`: part of an excess on a CPU from which the line itself does more there
 - `module_times`: part of what a finding's ranks spend more at its place that a module must take longer, to be named for
   it
+- `slow_source`: part of the time of loading that a source takes at least
 """
 WARM_UP = 1 / 3
 """Part of the steps up to which a cost that falls to its lasting level has warmed up.
@@ -263,7 +271,9 @@ Why: Nothing else can be as much.
   what the worst has, from which another is as bad
 - `description`: part of a cause that helpers of ranks do, from which it is these that ranks wait for
 - `even_work`: part of the way to the slowest worker, from which another one is as slow
+- `host_transfers`: part of a transfer through which somebody must have waited for it
 - `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
+- `held_locks`: part of what is waited for some work of threads, from which it is for a lock
 - `input_bound`
 - `interference`: part of the time without a core that a rank's helpers must have computed more than those of other
   ranks
@@ -317,6 +327,8 @@ Why: Nothing else can be as much.
   work that one place must hold to limit these
 - `limits_on_devices`: part of what a device has nothing to do that causes which all share must explain, for the rest
   to be no finding about its rank
+- `slow_source`: part of the ranks up to which those that load more are named
+- `python_loops`: part of the time in loops that must be on a CPU, or wait for one
 """
 CLEAR_MAJORITY = 0.6
 """Part of a whole from which something decides for it where half is not enough.
@@ -371,6 +383,8 @@ Why: A choice: clocks and samples leave up to a fifth open.
 - `slow_device`: part of the seconds of a device that must be of kernels that all ran equally often, and be longer by
   one factor
 - `uneven_lengths`: part of a lateness at a place that the cost of lengths must come to, and at most its inverse
+- `uneven_sizes`: part of a lateness that the cost of sizes must come to, and at most its inverse; part of the variance
+  that it must explain
 """
 NEARLY_ALL = 0.9
 """Part of a whole from which the rest is not worth a word.
@@ -386,6 +400,7 @@ Why: What is left is minor (MINOR).
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 - `device_causes`: part of a step that devices must work to be what limits it
+- `python_loops`: part of a step from which a loop may be that of the steps
 """
 AWAITED = 0.95
 """Part of the trajectories that is awaited where the rest is carried into the next step.

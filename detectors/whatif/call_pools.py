@@ -269,11 +269,11 @@ def rounds_of(tasks: Tasks, timeline: Timeline) -> list[Round]:
         some = tasks.some(np.arange(begin, end))
         start_s, end_s = float(some.given_s.min()), float(some.end_s.max())
         free_s = {who: max(start_s, at) for who, at in first_free.items() if at < end_s}
-        rounds.append(Round(some, free_s, _lag_s(some, free_s)))
+        rounds.append(Round(some, free_s, lag_s(some, free_s)))
     return rounds
 
 
-def _lag_s(tasks: Tasks, free_s: dict[int, float]) -> float:
+def lag_s(tasks: Tasks, free_s: dict[int, float]) -> float:
     """The usual time from when a worker is free, and its next task there, to its begin."""
     lags, free = [], dict(free_s)
     for row in np.argsort(tasks.begin_s, kind="stable").tolist():

@@ -12,6 +12,7 @@
     DIR/records/<host>-<pid>-<n>.models.json   the modules of torch that a process called
     DIR/records/<host>-<pid>-<n>.operators.json   the operators that these ran on few steps
     DIR/report.txt, DIR/report.json    the report, once there is one
+    DIR/hangs.json                     when the job hung, as far as somebody followed it
     DIR/native-frames.json             functions and lines of native code, for machines that lack its binaries
     DIR/launcher.env                   what a launcher is to set on other hosts, while the job runs
     DIR/mpi/                           what was compiled for the job, where it could lie nowhere else
@@ -34,6 +35,8 @@ RUN_VARIABLE, RATE_VARIABLE, BUDGET_VARIABLE = "SCALANA_RUN_DIR", "SCALANA_RATE_
 """In the environment of a job: the folder of its run, samples a second, bytes of a record at most."""
 JOB_VARIABLE = "SCALANA_JOB"
 """Likewise: what all that one ``scalana run`` starts has in common, on whichever host."""
+PRELOAD_VARIABLE = "SCALANA_PRELOAD"
+"""What a rank on another host is to preload, if that host has it."""
 NATIVE_VARIABLE = "SCALANA_NATIVE"
 """Likewise: number of a process that is recorded already, a program of MPI that initialises Python after MPI."""
 WORLDS = "worlds"
@@ -98,6 +101,23 @@ def report_file(folder: Folder, form: str) -> str:
 def frames_file(folder: Folder) -> str:
     """Where functions and lines of native code are kept, as far as they were known where the job ran."""
     return os.path.join(folder, "native-frames.json")
+
+
+def hangs_file(folder: Folder) -> str:
+    """Where it stands when the job hung."""
+    return os.path.join(folder, "hangs.json")
+
+
+def hangs(folder: Folder) -> list[dict[str, object]]:
+    """When the job hung: ``since_unix_s`` and ``until_unix_s`` of each hang, without the latter if it did not end."""
+    import json
+
+    try:
+        with open(hangs_file(folder), encoding="utf-8") as file:
+            found = json.load(file)["hangs"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [hang for hang in found if isinstance(hang, dict)] if isinstance(found, list) else []
 
 
 def launcher_file(folder: Folder) -> str:

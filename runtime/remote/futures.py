@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls, pickles
+from scalana.runtime.remote import calls, pickles, tasks
 from scalana.runtime.remote.pipes import id_of_queue
 from scalana.runtime.remote.processes import end_of
 from scalana.runtime.remote.queues import hands_over
@@ -120,7 +120,7 @@ def _process_worker(original: Function) -> Function:
                 pickles.begin_load()
                 since = calls.moment()
                 handle = calls.idle(closed)
-                call = closed
+                call, item = closed, None
                 try:
                     item = get(*args, **kwargs)
                     if item is not None:
@@ -129,6 +129,8 @@ def _process_worker(original: Function) -> Function:
                 finally:
                     calls.took_before(handle, since, pickles.loading_since(), call)
                     pickles.loaded(pickles.ARGUMENTS, call)
+                    if item is not None:
+                        _begin_task(item)
 
             pool = _pool[0] = id_of_queue(call_queue)
             call_queue.get = recorded
@@ -141,6 +143,54 @@ def _process_worker(original: Function) -> Function:
 
 _pool = [0]
 """In a worker, what its pool is known by."""
+_task: list[Any] = [None]
+"""In a worker, the call that it does."""
+
+
+def _begin_task(item: Any) -> None:
+    def begin() -> None:
+        _task[0] = tasks.begin(item.fn, item.args, item.kwargs, item.work_id)
+
+    _patches.tried("calls of a pool have no names", begin)
+
+
+def _end_task() -> None:
+    begun, _task[0] = _task[0], None
+    _patches.tried("calls of a pool have no names", lambda: tasks.end(begun))
+
+
+def patch_threads(module: Any) -> None:
+    """Mark the calls of pools of threads; ``module`` is ``concurrent.futures.thread``."""
+    item = module._WorkItem
+    _patches.surround(item, "__init__", lambda arguments: None, _given, "calls of pools of threads")
+    _patches.surround(item, "run", _begin_run, lambda begun, *_: _end_run(begun), "calls of pools of threads")
+
+
+def _given(_: Any, arguments: tuple[Any, ...], result: Any, failure: Any) -> None:
+    """A call was handed over: its number, and when."""
+    core = session.core
+    if core is not None and failure is None:
+        arguments[0]._scalana_given = (tasks.next_number(), core.now())
+
+
+def _begin_run(arguments: tuple[Any, ...]) -> Any:
+    begun: list[Any] = [None]
+
+    def begin() -> None:
+        item = arguments[0]
+        # As Python 3.14 has it, a task holds what the others have as fields.
+        function, args, by_name = getattr(item, "task", None) or (item.fn, item.args, item.kwargs)
+        number, since = getattr(item, "_scalana_given", (-1, 0))
+        begun[0] = tasks.begin(function, args, by_name, number, since)
+
+    if session.core is not None:
+        _patches.tried("calls of pools of threads have no names", begin)
+    return begun[0]
+
+
+def _end_run(begun: Any) -> None:
+    if begun is not None:
+        _patches.tried("calls of pools of threads have no names", lambda: tasks.end(begun))
 
 
 def _sendback_result(original: Function) -> Function:
@@ -148,6 +198,7 @@ def _sendback_result(original: Function) -> Function:
         if not _pool[0] or session.core is None:
             return original(result_queue, work_id, *args, **kwargs)
         call = calls.mixed(_pool[0], work_id + 1)
+        _end_task()
         pickles.expect(pickles.Next(pickles.RESULT, call, then=lambda: calls.reply(call)))
         try:
             return original(result_queue, work_id, *args, **kwargs)

@@ -11,7 +11,7 @@ from _thread import _local
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls, pickles
+from scalana.runtime.remote import calls, pickles, tasks
 from scalana.runtime.remote.pipes import id_of_queue
 from scalana.runtime.remote.processes import end_of
 
@@ -139,6 +139,7 @@ def _taking(get: Function, pool: int) -> Function:
         since = calls.moment()
         handle = calls.idle(closed)
         taken: tuple[int, ...] = (closed,)
+        task = None
         try:
             task = get()
             if task is not None:
@@ -149,13 +150,33 @@ def _taking(get: Function, pool: int) -> Function:
         finally:
             calls.took_before(handle, since, pickles.loading_since(), *taken)
             pickles.loaded(pickles.ARGUMENTS, taken[0])
+            if task is not None:
+                _begin_task(task)
 
     return recorded
+
+
+_under_way: list[Any] = [None]
+"""In a worker, the call that it does."""
+
+
+def _begin_task(task: Any) -> None:
+    def begin() -> None:
+        _, number, function, args, by_name = task
+        _under_way[0] = tasks.begin(function, args, by_name, number)
+
+    _patches.tried("calls of a pool have no names", begin)
+
+
+def _end_task() -> None:
+    begun, _under_way[0] = _under_way[0], None
+    _patches.tried("calls of a pool have no names", lambda: tasks.end(begun))
 
 
 def _replying(put: Function, pool: int) -> Function:
     def recorded(result: Any) -> None:
         job, number = result[:2]
+        _end_task()
 
         def reply() -> None:
             # Once the last result is there, the pool may end this process at once.

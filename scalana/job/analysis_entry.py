@@ -1,7 +1,8 @@
 """Start of an analysis in another environment: its Python runs this file, of the scalana that recorded.
 
 The environment need not have scalana: the package that this file belongs to is loaded, and nothing else that is
-installed where it is.
+installed where it is. Only if that package came without the analysis, as the recorder's published wheel does, are the
+sources of the analysis those that this Python has, of the same version.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def main(arguments: list[str]) -> int:
     from scalana import analysis_home, console
 
     console.open_streams()
+    analysis_home.find_sources()
     if lack := analysis_home.lacks_here():
         console.complain(lack)
         return 1

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scalana.graphs.progress.course import PRODUCTIVE, largest_loss
 from scalana.live.now import RankNow
 from scalana.live.stacks import STATES, alike
 from scalana.live.view import Analysed, Cause, View
@@ -13,6 +14,7 @@ from scalana.report import names
 from scalana.report.document.sections import Account, Layout, Share
 from scalana.report.text.accounts import account_lines
 from scalana.report.text.paint import Paint, clip, clip_left, rule
+from scalana.report.topics.productive import WORDS
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _CURVE_ROWS = 4
@@ -33,7 +35,7 @@ class Shown:
 
 def lines(view: View, width: int, height: int, paint: Paint, shown: Shown) -> list[str]:
     """The view in ``width`` columns and at most ``height`` lines (0: as many as it takes)."""
-    blocks = [_head(view, width, paint), _curve(view, width, paint, shown)]
+    blocks = [_head(view, width, paint), _curve(view, width, paint, shown), _productive(view, width)]
     blocks += [_shares(view.analysed, width, paint), _causes(view, width, paint)]
     above = [line for block in blocks if block for line in [*block, ""]]
     room = height - len(above) if height else 0
@@ -88,6 +90,22 @@ def _curve(view: View, width: int, paint: Paint, shown: Shown) -> list[str]:
     return found
 
 
+def _productive(view: View, width: int) -> list[str]:
+    """How much of the wall time was productive, and what cost most."""
+    course = view.course
+    if course is None or course.seconds <= 0:
+        return []
+    seconds = course.parts_s()
+    said = [f"productive: {names.percent(seconds[PRODUCTIVE] / course.seconds)} of {_clock(course.seconds)}"]
+    if (hours := course.hours()) is not None:
+        said.append(f"{names.percent(hours[0])} of the last hour")
+    if (worst := largest_loss(seconds)) is not None:
+        said.append(f"largest loss: {WORDS[worst][0]} {names.percent(seconds[worst] / course.seconds)}")
+    if len(course.attempts) > 1:
+        said.append(f"{len(course.attempts)} attempts")
+    return [clip("  " + " · ".join(said), width)]
+
+
 def _shares(analysed: Analysed | None, width: int, paint: Paint) -> list[str]:
     if analysed is None or not analysed.parts:
         return []
@@ -97,7 +115,7 @@ def _shares(analysed: Analysed | None, width: int, paint: Paint) -> list[str]:
 
 def _which(analysed: Analysed) -> str:
     if analysed.first_step is None:
-        return "in the last seconds"
+        return f"in the last {analysed.steps} steps" if analysed.steps else "in the last seconds"
     return f"in steps {analysed.first_step} to {analysed.last_step}"
 
 

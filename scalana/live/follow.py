@@ -6,6 +6,7 @@ standard library.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from scalana.live.movement import Movement
 from scalana.live.quiet import Quiet
 from scalana.live.run_tail import RunTail
 from scalana.live.view import View
+from scalana.runtime.record import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ _EVERY_S = 2.0
 _VERDICT_EVERY_S = 30.0
 _SHARE = 0.01
 """Of a core, that verdicts may take: after a long analysis, the next one comes later."""
+_UNMARKED_AFTER_S = 20.0
+"""A job that marks no step by then is taken for one that marks none: its steps are those that communication shows."""
 _KEPT_S = 20.0
 
 
@@ -58,7 +62,7 @@ class Follower:
         self._quiet = Quiet(orders.hang_after_s)
         self._movement = Movement()
         self._is_hanging = False
-        self._hangs = 0
+        self._hangs: list[dict[str, object]] = layout.hangs(folder)
 
     def run(self, is_over: Callable[[], bool]) -> int:
         """Follow until the run has ended, or ``is_over``. Returns the exit code."""
@@ -83,6 +87,8 @@ class Follower:
         came_further = self._quiet.take(quiet_s, has_begun)
         if came_further and self._is_hanging:
             self._is_hanging = False
+            self._hangs[-1]["until_unix_s"] = time.time() - quiet_s
+            self._keep_hangs()
             self._say("the job goes on: ranks come further again")
         if not self._quiet.is_due():
             self._movement = Movement()
@@ -101,11 +107,17 @@ class Follower:
         if self._movement.is_debugged or not moment.going_on or not self._quiet.is_hang(moves):
             return False
         self._is_hanging = True
-        self._hangs += 1
+        self._hangs.append({"since_unix_s": time.time() - quiet_s})
         lines = explain(part, moment, quiet_s, self._quiet.limit_s)
         self._say("\n".join(lines))
-        _keep(os.path.join(self._folder, f"hang-{self._hangs}.txt"), lines)
+        _keep(os.path.join(self._folder, f"hang-{len(self._hangs)}.txt"), lines)
+        self._keep_hangs()
         return self._orders.aborts
+
+    def _keep_hangs(self) -> None:
+        """Keep when the job hung, for its report."""
+        with contextlib.suppress(OSError):
+            layout.write_json(layout.hangs_file(self._folder), {"hangs": self._hangs})
 
 
 class _VerdictTimes:
@@ -137,14 +149,21 @@ class _VerdictTimes:
             self._first_step = view.steps[0][0]
             self._next_step = self._first_step + self._after
         self._next_s = time.monotonic() + max(_EVERY_S, (time.process_time() - begin) / _SHARE)
-        if self._first_step is None or last < self._next_step:
+        if not self._is_due(view, last):
             return
         assert self._looker is not None
         analysed = self._looker.look().analysed
-        if analysed is not None and (line := self._verdicts.take(analysed, time.time())):
+        is_enough = analysed is not None and (bool(view.steps) or analysed.steps >= self._after)
+        if analysed is not None and is_enough and (line := self._verdicts.take(analysed, time.time())):
             self._say(line)
         self._next_step = last + self._after
         self._next_s = time.monotonic() + max(_VERDICT_EVERY_S, (time.process_time() - begin) / _SHARE)
+
+    def _is_due(self, view: View, last: int) -> bool:
+        """Whether enough steps were made; where none are marked, whether it is worth to look for some."""
+        if self._first_step is not None:
+            return last >= self._next_step
+        return view.seconds >= _UNMARKED_AFTER_S
 
     def _view(self) -> View:
         from scalana.live.look import Looker

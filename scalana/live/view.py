@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from scalana.graphs.progress.course import Course
 from scalana.live.now import Moment, RankNow
+from scalana.report.topics.productive import entry
 
 SCHEMA = "scalana.watch/1"
 
@@ -45,6 +47,7 @@ class Analysed:
     """The last steps, analysed as a report analyses a run."""
 
     first_step: int | None
+    """None where no steps are marked: those that communication shows have no number that lasts."""
     last_step: int | None
     step_s: float
     """Of these, on average; 0 where there are none."""
@@ -52,6 +55,8 @@ class Analysed:
     """Where the time of the ranks goes in them: names and shares, which add up to 1."""
     causes: tuple[Cause, ...]
     """The largest first."""
+    steps: int = 0
+    """How many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,8 @@ class View:
     analysed: Analysed | None
     """None as long as too little was recorded."""
     moment: Moment
+    course: Course | None = None
+    """Where the wall time went so far; None where that is not known."""
 
 
 def document(view: View) -> dict[str, Any]:
@@ -90,6 +97,7 @@ def document(view: View) -> dict[str, Any]:
             "behind_s": round(view.behind_s, 3),
             "unix_s": round(view.unix_s, 3),
         },
+        "productive_time": None if view.course is None else entry(view.course),
         "steps": [{"step": number, "seconds": round(seconds, 6)} for number, seconds in view.steps],
         "last_steps": None if analysed is None else _analysed(analysed),
         "causes": [] if analysed is None else [_cause(cause) for cause in analysed.causes],
@@ -101,6 +109,7 @@ def _analysed(analysed: Analysed) -> dict[str, Any]:
     return {
         "first": analysed.first_step,
         "last": analysed.last_step,
+        "count": analysed.steps,
         "step_s": round(analysed.step_s, 6),
         "shares": {name: round(share, 4) for name, share in analysed.parts},
     }

@@ -1,24 +1,24 @@
-"""What installing the recorder changes, and what its wheel holds: needs the internet, for packages of PyPI.
+"""What installing the recorder changes, and how large its wheels are: needs the internet, for packages of PyPI.
 
 Run: ``python -m tests.benchmarks.installation FOLDER``. Makes an environment with numpy 1.24 and pandas 1.5 (for Python
-3.10 or 3.11), installs the wheel of this checkout there, records a job, and has this Python report it; the same where
-all is read-only but the run folder (by ``unshare``, which needs rights to it).
+3.10 or 3.11), installs the recorder's published wheel there, where no compiler is, records a job, and has an
+environment with the analysis report it: as it is, without a compiler, and without one where all is read-only but the
+run folder (by ``unshare``, which needs rights to it).
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import site
 import subprocess
 import sys
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OLD = ("numpy==1.24.4", "pandas==1.5.3")
-RECORDER = ("scalana/runtime/", "scalana/job/", "scalana/commands/", "scalana-")
-"""What a recorded job and the command need, beside the modules of the package itself."""
 JOB = """\
 import time
 
@@ -59,31 +59,55 @@ def checked(words: Sequence[object], cwd: Path, **variables: str) -> str:
     return done.stdout + done.stderr
 
 
+def tracked() -> list[str]:
+    """The files of this checkout that git tracks, or would."""
+    names = checked(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], ROOT).split("\0")
+    return [name for name in names if name and (ROOT / name).exists()]
+
+
 def build_wheel(work: Path) -> Path:
     """The wheel of this checkout, from a copy of what git tracks."""
-    names = checked(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], ROOT).split("\0")
-    for name in filter(None, names):
+    for name in tracked():
         (work / "source" / name).parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / name).exists():
-            shutil.copy2(ROOT / name, work / "source" / name)
+        shutil.copy2(ROOT / name, work / "source" / name)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
     checked([*pip, "--no-build-isolation", "-w", work / "wheels", work / "source"], work)
     (wheel,) = (work / "wheels").glob("scalana-*.whl")
     return wheel
 
 
-def sizes(wheel: Path) -> tuple[int, int]:
-    """Bytes of the wheel, and of what is the recorder's in it."""
-    with zipfile.ZipFile(wheel) as archive:
-        entries = archive.infolist()
-    own = [one for one in entries if one.filename.startswith(RECORDER) or one.filename.count("/") == 1]
-    return wheel.stat().st_size, sum(one.compress_size for one in own)
+def published(wheel: Path, work: Path) -> tuple[Path, Path]:
+    """The wheels that a release has of it: of the recorder, and of the analysis."""
+    words = [sys.executable, ROOT / ".ci" / "split_wheel.py", "--report", wheel, work / "published"]
+    recorder, report = checked(words, work).splitlines()
+    return Path(recorder), Path(report)
 
 
-def frozen(python: Path, work: Path) -> set[str]:
-    """The packages of an environment, scalana left out."""
-    lines = checked([python, "-m", "pip", "freeze"], work).splitlines()
-    return {line for line in lines if not line.startswith("scalana")}
+def frozen(python: Path, work: Path) -> str:
+    """What ``pip freeze`` prints, the lines of scalana left out."""
+    lines = checked([python, "-m", "pip", "freeze"], work).splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("scalana"))
+
+
+def environment(folder: Path, wheels: Sequence[Path]) -> Path:
+    """An environment that has wheels, and sees the packages of this Python that are not installed in place."""
+    checked([sys.executable, "-m", "venv", folder], folder.parent)
+    python = folder / "bin" / "python"
+    program = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = Path(checked([python, "-c", program], folder.parent).strip())
+    (own / "others.pth").write_text("".join(f"{one}\n" for one in site.getsitepackages()))
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
+    checked([*pip, "--ignore-installed", *wheels], folder.parent)
+    return folder
+
+
+def without_compiler(work: Path) -> dict[str, str]:
+    """Variables of an environment that has no compiler: commands that are none come first."""
+    folder = work / "no compiler"
+    folder.mkdir(exist_ok=True)
+    for name in ("cc", "gcc", "c++", "g++", "clang", "clang++", "c99", "ld", "as"):
+        shutil.copy2("/bin/false", folder / name)
+    return {"PATH": f"{folder}:{os.environ['PATH']}", "CC": "cc", "CXX": "c++"}
 
 
 def main(work: Path) -> None:
@@ -91,30 +115,35 @@ def main(work: Path) -> None:
     work = work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     wheel = build_wheel(work)
-    whole, recorder = sizes(wheel)
-    print(f"wheel {whole / 1e6:.2f} MB, the recorder's part {recorder / 1e6:.2f} MB")
+    recorder, report = published(wheel, work)
+    sizes = [one.stat().st_size / 1e6 for one in (recorder, report, wheel)]
+    print(f"recorder {sizes[0]:.2f} MB, analysis {sizes[1]:.2f} MB; complete wheel {sizes[2]:.2f} MB")
+    bare = without_compiler(work)
     checked([sys.executable, "-m", "venv", work / "old"], work)
     python, scalana = work / "old" / "bin" / "python", work / "old" / "bin" / "scalana"
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     checked([*pip, *OLD], work)
     before = frozen(python, work)
-    checked([*pip, wheel], work)
-    print(f"installed beside {', '.join(OLD)}: {len(before ^ frozen(python, work))} packages changed")
+    checked([*pip, recorder], work, **bare)
+    differ = set(before.splitlines()) ^ set(frozen(python, work).splitlines())
+    same = "the same bytes" if before == frozen(python, work) else "other bytes"
+    print(f"installed beside {', '.join(OLD)}: {len(differ)} packages changed, {same} from pip freeze")
     (work / "run").mkdir(exist_ok=True)
     (work / "run" / "job.py").write_text(JOB)
-    words = [scalana, "run", "--report-with", sys.executable, "-o", "one", "--", python, "job.py"]
-    said = checked(words, work / "run")
-    reported = [said.startswith("1.24.4") and "piece" in said]
-    command = " ".join(map(str, [*words[:5], "two", *words[6:]]))
-    done = run(
-        ["unshare", "-m", "bash", "-c", READ_ONLY.format(run=work / "run", work=work, command=command)], work,
-        SCALANA_CACHE=str(work / "none"), CC="/bin/false",
-    )  # fmt: skip
+    words = [scalana, "run", "--report-with", environment(work / "analysis", [report]), "-o"]
+    job = ["--", python, "job.py"]
+    reported = []
+    for name, variables in (("one", {}), ("two", bare)):
+        said = checked([*words, name, *job], work / "run", **variables)
+        reported.append(said.startswith("1.24.4") and "piece" in said)
+    command = shlex.join(map(str, [*words, "three", *job]))
+    program = READ_ONLY.format(run=work / "run", work=work, command=command)
+    done = run(["unshare", "-m", "bash", "-c", program], work, **bare, SCALANA_CACHE=str(work / "none"))
     if done.returncode == 77:
         print("no rights to mount: not tried with a read-only file system")
     else:
         reported.append(done.returncode == 0 and "piece" in done.stderr)
-    print(f"recorded there and reported here: {sum(reported)} of {len(reported)} runs")
+    print(f"recorded there and reported elsewhere: {sum(reported)} of {len(reported)} runs")
 
 
 if __name__ == "__main__":

@@ -65,9 +65,10 @@ def test_the_other_side_is_named(
         pytest.fail(f"{told}, and not {waiting} times {slept} s, and most of that")
 
 
-def test_a_balanced_pool_has_no_finding(tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", ["executor_balanced", "threads_balanced"])
+def test_a_balanced_pool_has_no_finding(case: str, tmp_path: Path) -> None:
     for attempt in attempts(2):
-        analysis, _ = recorded(tmp_path / str(attempt), "executor_balanced")
+        analysis, _ = recorded(tmp_path / str(attempt), case)
         if not analysis.findings:
             break
     assert [(f.file, f.line, f.lost_s) for f in analysis.findings] == []
@@ -79,6 +80,7 @@ def test_a_balanced_pool_has_no_finding(tmp_path: Path) -> None:
     [
         (("executor_slow_workers", "2"), ("executor_slow_workers", "0"), "slow-worker"),
         (("executor_long_last",), ("executor_long_last", "first"), "late-ranks"),
+        (("threads_long_last",), ("threads_long_last", "first"), "task-tail"),
     ],
 )
 def test_what_a_pool_saves_is_what_comes_out(
@@ -90,10 +92,12 @@ def test_what_a_pool_saves_is_what_comes_out(
         after_s = float(jobs.run([sys.executable, PROGRAM, *mended]).stdout)
         finding = analysis.findings[0]
         assert finding.kind == kind
-        pool = finding.evidence.as_dict().get("pool")
-        saving_s = finding.saving_s if kind == "slow-worker" else float(pool["longest_first_s"])  # type: ignore[index]
+        pool, tail = finding.evidence.pool, finding.evidence.tail
+        saving_s = pool.longest_first_s if pool is not None else finding.saving_s
         if kind != "slow-worker":
-            assert "the longest first" in finding.advice
+            assert "longest first" in finding.advice
+            assert tail is not None and tail.tail_last.startswith("piece(milliseconds=500) #")
+            assert tail.tail_last_begin_s > 0.1
         if abs((before_s - saving_s) / after_s - 1.0) <= 0.1:
             return
     pytest.fail(f"{before_s} s, {saving_s} s less are told, came out {after_s} s")

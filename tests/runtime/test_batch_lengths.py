@@ -112,3 +112,17 @@ def test_every_step_has_its_lengths_and_the_program_computes_the_same(tmp_path: 
                 found[record.spans.step[row]] = sorted(said[str(place)] for place in range(3))
         # The first step begins before anything is known; steps are numbered from its end on.
         assert found == {step: sorted([3 + rank, 5, 20 - rank - step]) for step in range(1, STEPS)}
+
+
+def test_sizes_of_arguments_and_no_lengths_of_edges() -> None:
+    from scalana.runtime.torch.sequences.arguments import Reader
+
+    reader = Reader(import_module("torch"))
+    x, edges = torch.zeros(5, 4), torch.zeros(2, 7, dtype=torch.long)
+    adjacency = torch.eye(5).to_sparse()
+    assert reader.sizes((x, edges), {}, ("x", "edge_index")) == [("x", 20), ("edge_index", 14)]
+    assert reader.sizes((x, 3, None), {"adj": adjacency}, ("x",)) == [("x", 20), ("adj", 5)]
+    graph = SimpleNamespace(_store=SimpleNamespace(_mapping={"x": x, "edge_index": edges}))  # PyTorch Geometric's
+    assert reader.sizes((graph,), {}, ("data",)) == [("x", 20), ("edge_index", 14)]
+    assert lengths(x, edges, names=("x", "edge_index")) is None
+    assert lengths(graph) is None

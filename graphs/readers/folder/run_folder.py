@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 from scalana.graphs.readers.folder.decoding import read_record
 from scalana.graphs.readers.folder.moved_sources import NOT_MOVED, Moved
 from scalana.graphs.readers.folder.one_job import require_one_job
+from scalana.graphs.readers.processes.chains import Chain
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord, RecordError, Shared
 
@@ -91,6 +93,11 @@ class RunFolder:
             info["cwd"] = self.moved.path(info["cwd"])
         return info
 
+    @property
+    def chain(self) -> Chain:
+        """The jobs that recorded into it one after the other."""
+        return Chain.of(self.info)
+
     def record_files(self) -> list[Path]:
         """Record files, by name."""
         return [Path(file) for folder in self.paths for file in layout.record_files(folder)]
@@ -98,6 +105,16 @@ class RunFolder:
     def notes(self) -> list[str]:
         """What processes left behind that could not open a record, each note once."""
         return list(dict.fromkeys(note for folder in self.paths for note in layout.notes(folder)))
+
+    def hangs(self) -> list[tuple[float, float]]:
+        """Begin and end of each hang that was seen while the job ran, in seconds since 1970; without end, infinity."""
+        found = []
+        for folder in self.paths:
+            for hang in layout.hangs(folder):
+                since, until = hang.get("since_unix_s"), hang.get("until_unix_s")
+                if isinstance(since, (int, float)):
+                    found.append((float(since), float(until) if isinstance(until, (int, float)) else math.inf))
+        return found
 
     def processes(self, put_away: PutAway | None = None) -> list[ProcessRecord]:
         """Reads all records, ranks first and in order; what ``put_away`` makes of them as soon as they are read.

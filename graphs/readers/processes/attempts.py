@@ -1,7 +1,8 @@
 """Attempts of a launch: its launcher starts all ranks again after one of them failed (elastic restarts).
 
-Ranks of one attempt met in one process group, which has an identity of its own. Times of the day are not needed for
-that: they differ between hosts.
+Ranks of one attempt met in one process group, which has an identity of its own, unless the store in which they met
+outlives the attempt, as torchrun's does. What was started is known without that: the ranks of an attempt begin when all
+of the one before have ended, on each host by its own clock. Times of the day are not needed: they differ between hosts.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalana.graphs.readers.processes.launches import duration_ns, world_id
+from scalana.graphs.readers.processes.launches import duration_ns, host_of, world_id
 from scalana.runtime.record.format import ProcessRecord
 
 _SHOWN = 4
@@ -48,6 +49,33 @@ def attempts_of(records: Sequence[ProcessRecord]) -> list[Attempt]:
     ranks = [{record.rank for record in group} for group in met.values()]
     again = any(one & other for number, one in enumerate(ranks) for other in ranks[:number])
     return [Attempt(tuple(group)) for group in met.values()] if again else [Attempt(tuple(records))]
+
+
+def starts_in_order(records: Sequence[ProcessRecord]) -> list[Attempt]:
+    """All starts of the ranks of a launch, also those in which no rank met others. ``records`` are in the order in
+    which they began."""
+    one_by_one = _one_after_the_other(records)
+    return one_by_one if len(one_by_one) > 1 else attempts_of(records)
+
+
+def _one_after_the_other(records: Sequence[ProcessRecord]) -> list[Attempt]:
+    """Starts that do not overlap on any host; none where hosts differ in how many they show."""
+    of_host: dict[str, list[list[ProcessRecord]]] = {}
+    for record in records:
+        groups = of_host.setdefault(host_of(record), [[]])
+        latest = groups[-1]
+        starts_again = any(record.rank == other.rank for other in latest)
+        if starts_again and record.number("start_ns", 0) >= max(other.last_ns for other in latest):
+            groups.append([record])
+        else:
+            latest.append(record)
+    if len({len(groups) for groups in of_host.values()}) != 1:
+        return []
+    return [Attempt(tuple(_of_all(groups))) for groups in zip(*of_host.values(), strict=True)]
+
+
+def _of_all(groups: Sequence[Sequence[ProcessRecord]]) -> list[ProcessRecord]:
+    return [record for group in groups for record in group]
 
 
 def furthest(attempts: Sequence[Attempt]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from scalana.graphs.readers.processes.askers import let_askers_take_part
-from scalana.graphs.readers.processes.attempts import attempts_of, described, furthest
+from scalana.graphs.readers.processes.attempts import attempts_of, described, furthest, starts_in_order
 from scalana.graphs.readers.processes.launches import (
     communicates,
     launch_to_analyse,
@@ -65,6 +65,8 @@ class RankRecords:
     """Whether the job started its ranks several times, of which these are one."""
     worlds: list[World] = field(default_factory=list)
     names: ProcessNames = field(default_factory=ProcessNames)
+    starts: list[tuple[ProcessRecord, ...]] = field(default_factory=list)
+    """The processes of every start of the ranks of the first world, in order; those that are analysed among them."""
 
 
 @dataclass(slots=True)
@@ -100,8 +102,10 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
     number = launch_to_analyse(launches, wanted)
     chosen = side_by_side[number] if launches else []
     left = [record for launch in launches if launch is not launches[number] for record in launch.records]
+    starts: list[tuple[ProcessRecord, ...]] = []
     for launch in chosen:
         attempts = attempts_of(launch.records)
+        starts = starts or [attempt.records for attempt in starts_in_order(launch.records)]
         best = furthest(attempts)
         if len(attempts) > 1:
             warnings += described(attempts, best)
@@ -149,7 +153,7 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
             "arrival (lower bounds), and savings are upper bounds"
         )
     commands = [record.meta.get("argv", record.file.name) for record in launchers]
-    return RankRecords(ranks, world_size, missing, commands, warnings, len(launches) > 1, worlds, names)
+    return RankRecords(ranks, world_size, missing, commands, warnings, len(launches) > 1, worlds, names, starts)
 
 
 def _sorted(records: Sequence[ProcessRecord]) -> _Sorted:

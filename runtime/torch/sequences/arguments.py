@@ -6,6 +6,8 @@ operator runs where somebody watches operators.
 
 from __future__ import annotations
 
+from itertools import islice
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +19,8 @@ MOST_KEYS = 64
 """Entries of a dictionary that are looked at."""
 MOST_ELEMENTS = 1 << 22
 """Elements of an argument that operators are run on."""
+MOST_SIZES = 8
+"""Arguments whose sizes are read."""
 
 SOURCES = ("cu_seqlens", "lengths", "sequences", "position_ids", "attention_mask", "shape")
 """What lengths are from, the most certain first."""
@@ -31,6 +35,8 @@ _PADDING = ("key_padding_mask", "src_key_padding_mask")
 """Masks that are true where nothing is."""
 _NESTED = ("cu_seqlens_q", "cu_seqlens")
 """Fields of an object that holds such arguments together."""
+_EDGES = ("edge", "adj")
+"""What names of arguments begin with that say how a graph is connected: not numbers of tokens."""
 
 
 class Reader:
@@ -76,7 +82,7 @@ class Reader:
                     self._names = names
                     self._remember(source, given, args, by_name)
                     return source, found
-            values = list(given.values())
+            values = [value for name, value in given.items() if not name.startswith(_EDGES)]
             if found := next(filter(None, map(self._sequences, values)), None):
                 return "sequences", found
             for value in values[1:]:
@@ -88,6 +94,21 @@ class Reader:
                         return source, found
             found = next(filter(None, map(self._shape, values)), None)
             return ("shape", found) if found else None
+
+    def sizes(self, args: Sequence[Any], by_name: Mapping[str, Any], names: Sequence[str]) -> list[tuple[str, int]]:
+        """Names of the arguments that are tensors, and how many elements each has: of a sparse one those that are
+        there. The arguments are as for :meth:`lengths`."""
+        with self._torch._C.DisableTorchFunction():
+            if self._torch._C._len_torch_dispatch_stack():
+                return []
+            named = ((name, value) for name, value in self._named(args, by_name, names) if type(value) is self._tensor)
+            strided = self._torch.strided
+            found = [
+                (name, value.numel() if value.layout is strided else value._nnz())
+                for name, value in islice(named, MOST_SIZES)
+                if not value.is_nested
+            ]
+            return found
 
     # ---- arguments ----
 
@@ -130,6 +151,8 @@ class Reader:
             yield name, value
             return
         fields = getattr(value, "__dict__", {}) if not isinstance(value, dict) else {}
+        if "_store" in fields:  # a graph of PyTorch Geometric
+            fields = {"data": getattr(fields["_store"], "__dict__", {}).get("_mapping")}
         inner = value if isinstance(value, dict) else fields.get("data")  # of a UserDict
         if isinstance(inner, dict):
             yield from ((key, inner[key]) for key in list(inner)[:MOST_KEYS] if type(key) is str)

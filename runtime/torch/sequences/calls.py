@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 KIND = "lengths"
+SIZES = "sizes"
+"""Kind of what says how large the arguments of a call are."""
+ARGUMENT = "argument:"
+"""What stands before the name of an argument."""
 LONGEST = 32
 """Sequences of a call whose lengths are written one by one."""
 OTHER_CALLS = 64
@@ -138,9 +142,18 @@ class Batches:
                 if self._model is None or self._model[1]() is None or place < self._model[0]:
                     self._model, self._names = (place, weakref.ref(module)), names
                 self._write(*found, whole)
+            if whole and (sizes := self._reader.sizes(args, by_name, names)):
+                self._write_sizes(sizes)
             self._spent_ns += thread_time_ns() - began
         except Exception as failure:
             self._failed(failure)
+
+    def _write_sizes(self, sizes: list[tuple[str, int]]) -> None:
+        core, now = session.core, session.core.now()
+        attributes: list[Any] = [core.intern("kind"), SIZES]
+        for name, elements in sizes:
+            attributes += core.intern(ARGUMENT + name), elements
+        core.span(core.span_types.index("other"), 0, core.intern(SIZES), now, now, -1, 0, tuple(attributes))
 
     def _write(self, source: str, lengths: list[int], whole: bool) -> None:
         core = session.core

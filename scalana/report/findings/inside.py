@@ -30,7 +30,7 @@ def in_module(finding: Finding) -> str:
         ratio = time.elements_here / time.elements_others
         if ratio >= LARGER_INPUT:
             text += f"; its input has {ratio:.1f} times as many elements"
-        elif ratio > 1 / LARGER_INPUT:
+        elif ratio > 1 / LARGER_INPUT and finding.evidence.sizes is None:
             text += ", for an input of the same size"
     return f"{text}."
 

@@ -13,6 +13,7 @@ from scalana.report.findings.inside import in_compiled, in_module, in_work
 from scalana.report.findings.over_steps import shorter_step, trend, when
 
 if TYPE_CHECKING:
+    from scalana.detectors.evidence import SlowSource
     from scalana.detectors.finding import Finding
     from scalana.graphs.run_info import RunInfo
 
@@ -36,6 +37,9 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
     said = (
         claim(finding, run.ranks, run.names),
         lengths(finding, run),
+        source(finding, run),
+        sizes(finding, run),
+        tail(finding),
         in_module(finding),
         in_compiled(finding),
         in_work(finding),
@@ -44,7 +48,9 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         loading(finding),
         serialising(finding),
         more_workers(finding),
+        other_loading(finding),
         moved(finding),
+        over_link(finding),
         counted(finding),
         other_calls(finding),
         busy_cores(finding),
@@ -80,11 +86,17 @@ def cost(finding: Finding, run: RunInfo) -> str:
     most = "at most " if finding.evidence.is_bound else ""
     step = shorter_step(finding)
     shorter = f"the run would be {most}{names.seconds(finding.saving_s)}{share} shorter"
-    text = f"{lost}; {kind.mended} {f'{step}, and {shorter}' if step else shorter}{_why_little(finding, run)}"
+    text = f"{lost}; {_mended(finding)} {f'{step}, and {shorter}' if step else shorter}{_why_little(finding, run)}"
     cpu, core_wait = (share or 0.0 for share in finding.evidence.cpu_split())
     if cpu >= _HAS_CORE and cpu + core_wait >= _COMPUTES and run.cores.sharing():
         return f"{text}, and more if it frees a core that other ranks wait for."
     return f"{text}."
+
+
+def _mended(finding: Finding) -> str:
+    """When the run would be as much shorter as is predicted."""
+    known = finding.evidence.source
+    return _other_ways(known)[0][0] if known is not None else kind_of(finding.kind).mended
 
 
 def _why_little(finding: Finding, run: RunInfo) -> str:
@@ -151,6 +163,38 @@ def lengths(finding: Finding, run: RunInfo) -> str:
     )
 
 
+def sizes(finding: Finding, run: RunInfo) -> str:
+    """How large the parts of ranks are, how surely that explains what they take, and where it is known from."""
+    known = finding.evidence.sizes
+    if known is None:
+        return ""
+    where = names.place(names.near(known.size_file, run.cwd), known.size_line)
+    return (
+        f"{known.size_here:,.0f} {known.size_of}, on the median rank {known.size_median:,.0f}, explain "
+        f"{names.percent(known.size_share)} of how ranks differ (`{known.size_argument}` at {where})."
+    )
+
+
+def tail(finding: Finding) -> str:
+    """Which calls of a pool take long, and what other ways of doing them bring."""
+    known = finding.evidence.tail
+    if known is None:
+        return ""
+    text = ""
+    if finding.kind != "task-tail":
+        text = (
+            f"{known.tail_tasks} of {known.tail_of} calls take {known.tail_percent:.0f} % of the time of all; the "
+            f"last, {known.tail_last}, begins after {names.seconds(known.tail_last_begin_s)} and runs alone for "
+            f"{names.seconds(known.tail_alone_s)}. "
+        )
+    ways = [(known.longest_first_s, "with the longest first"), (known.halves_s, "with calls cut in half")]
+    if known.twice_the_workers_s is not None:
+        ways.append((known.twice_the_workers_s, f"with {2 * known.tail_workers} workers"))
+    (most_s, way), *more = sorted(ways, reverse=True)
+    rest = "".join(f", {other} {names.seconds(earlier_s)}" for earlier_s, other in more)
+    return f"{text}{way.capitalize()} the pool would be done {names.seconds(most_s)} earlier{rest}."
+
+
 def loading(finding: Finding) -> str:
     """That it lies in waiting for data, if it does."""
     known = finding.evidence.loading
@@ -159,6 +203,48 @@ def loading(finding: Finding) -> str:
     of = f" of `{known.dataset}`" if known.dataset is not None else ""
     workers = {None: "", 0: " (no workers)", 1: " (1 worker)"}.get(known.workers, f" ({known.workers} workers)")
     return f"This time is spent waiting for the DataLoader{of}{workers}."
+
+
+def source(finding: Finding, run: RunInfo) -> str:
+    """What a source of data costs, in which steps and where."""
+    known = finding.evidence.source
+    if known is None:
+        return ""
+    said = [
+        f"Such a sample takes {names.seconds(known.sample_s)} to load, one of the others "
+        f"{names.seconds(known.other_sample_s)}."
+    ]
+    if known.steps_with_s is not None and known.steps_without_s is not None:
+        with_s, without_s = names.seconds(known.steps_with_s), names.seconds(known.steps_without_s)
+        said.append(f"Steps with such samples take {with_s}, steps without them {without_s}.")
+    if known.source_worker is not None and known.source_worker_rank is not None:
+        where, share = run.names.one(known.source_worker_rank), names.percent(known.source_worker_share or 0.0)
+        said.append(f"On {where}, worker {known.source_worker} loads {share} of these samples.")
+    return " ".join(said)
+
+
+def other_loading(finding: Finding) -> str:
+    """What a step would take with other ways to load a source."""
+    known = finding.evidence.source
+    if known is None or not known.other_loading:
+        return ""
+    (first, first_s), *more = ((way, names.seconds(step_s)) for way, step_s in _other_ways(known))
+    rest = "".join(f", {way} {step_s}" for way, step_s in more)
+    now_s = names.seconds(known.source_step_s)
+    return f"{first[0].upper()}{first[1:]}, a step would take {first_s} instead of {now_s}{rest} (predicted)."
+
+
+def _other_ways(known: SlowSource) -> list[tuple[str, float]]:
+    """Ways to load a source in words, the best first."""
+    workers = 2 * known.source_workers or 1
+    words = {
+        "dealt-evenly": "with its samples dealt out evenly over the ranks in each step",
+        "in-every-batch": "with the same share of this source in every batch",
+        "more-workers": f"with {workers} worker{'s' if workers > 1 else ''} a rank",
+        "own-workers": "with as many workers again for this source alone",
+        "further-ahead": "with twice as many batches ahead",
+    }
+    return [(words[one.change], one.step_s) for one in known.other_loading]
 
 
 def serialising(finding: Finding) -> str:
@@ -196,6 +282,23 @@ def moved(finding: Finding) -> str:
     return (
         f"{known.transfer_operation} moves {names.data(known.step_bytes)} {when} in {calls}, "
         f"at {names.rate(known.bytes_per_s)} on average{best}."
+    )
+
+
+def over_link(finding: Finding) -> str:
+    """How much crosses a slow link, what that costs, and what a step would take without."""
+    known = finding.evidence.link
+    if known is None:
+        return ""
+    when = "In the run" if known.link_step_s is None else "In an average step"
+    transfers = "1 transfer" if round(known.link_calls) <= 1 else f"{known.link_calls:.0f} transfers"
+    moves = f"{when}, {names.data(known.link_bytes)} cross it in {transfers}"
+    costs = f"{names.seconds(known.link_extra_s)} more than at the speed of the others"
+    if known.link_step_s is None or known.link_mended_step_s is None:
+        return f"{moves}, which take {costs}."
+    return (
+        f"{moves}, which take {costs}. A step takes {names.seconds(known.link_step_s)}, and with a link as fast as the "
+        f"others {names.seconds(known.link_mended_step_s)} (predicted)."
     )
 
 

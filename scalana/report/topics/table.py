@@ -20,6 +20,7 @@ from scalana.report.topics import (
     over_time,
     places,
     predictions,
+    productive,
     ranks,
     recorded,
     regions,
@@ -28,6 +29,7 @@ from scalana.report.topics import (
     steps,
     time,
 )
+from scalana.report.topics.data import sources
 from scalana.report.topics.pipelines import pipeline, slow_down
 
 if TYPE_CHECKING:
@@ -68,7 +70,9 @@ TOPICS: tuple[Topic, ...] = (
     Topic("device", device.sections, device.entries),
     Topic("rl", rl.sections, rl.entries, changes=rl.known_changes),
     Topic("limits", limits.sections, limits.entries),
+    Topic("sources", sources.sections, sources.entries),
     Topic("steps", steps.sections, steps.entries),
+    Topic("productive", productive.sections, productive.entries),
     Topic("efficiency", efficiency.sections, efficiency.entries),
     Topic("regions", regions.sections, regions.entries),
     Topic("modules", modules.sections, modules.entries),

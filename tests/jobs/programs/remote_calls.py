@@ -6,7 +6,7 @@ import asyncio
 import multiprocessing as mp
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from multiprocessing.queues import Queue
 from typing import Any
 
@@ -110,6 +110,21 @@ def executor_long_last(*how: str) -> float:
         for _ in range(ROUNDS):
             list(pool.map(piece, lengths))
         return time.perf_counter() - begin
+
+
+def threads_long_last(*how: str) -> float:
+    """The same with threads."""
+    lengths = [30] * 40 + [500] * 3
+    lengths = sorted(lengths, reverse=True) if "first" in how else lengths
+    with ThreadPoolExecutor(4) as pool:
+        begin = time.perf_counter()
+        list(pool.map(piece, lengths))
+        return time.perf_counter() - begin
+
+
+def threads_balanced() -> float:
+    with ThreadPoolExecutor(4) as pool:
+        return float(len(list(pool.map(piece, [30] * 40))))
 
 
 def pool_map(method: str) -> float:

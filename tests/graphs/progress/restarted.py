@@ -1,0 +1,77 @@
+"""A job that its launcher starts several times, as its records would be: each attempt a list of what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scalana.runtime.record.format import SPAN_TYPE
+from tests.graphs.runs import MS, Rank
+
+STEP_MS = 100.0
+
+
+@dataclass
+class Started:
+    """One start of two ranks, from a moment on in ms."""
+
+    folder: Path
+    number: int
+    start_ms: float
+    boot_ms: float = 500.0
+    """Until the first step."""
+    meta: dict[str, str] = field(default_factory=lambda: {"ppid": "7"})
+
+    def __post_init__(self) -> None:
+        self.ranks = [
+            Rank(self.folder, rank, 2, self.meta, start_ms=self.start_ms, name=f"host-{self.number}{rank}-0.rec")
+            for rank in range(2)
+        ]
+        self.step = 0
+        for rank in self.ranks:
+            rank.writer.group(1, "world", rank.rank, range(2))
+            rank.work("load", self.boot_ms)
+
+    def steps(self, count: int) -> Started:
+        """Steps of equal length, each with a collective."""
+        for _ in range(count):
+            for rank in self.ranks:
+                begin = rank.now
+                rank.work("step", STEP_MS - 10)
+                rank.call("allreduce", rank.now + 10, seq=self.step + 1)
+                rank.writer.span(
+                    SPAN_TYPE["step"], "step", round(begin * MS), round(STEP_MS * MS), step=self.step,
+                    attributes={"source": "user"},
+                )  # fmt: skip
+                rank.writer.flush()
+                rank.writer.time(round(rank.now * MS))
+            self.step += 1
+        return self
+
+    def file(self, name: str, path: str, inode: int, ms: float) -> Started:
+        """Rank 0 writes or reads a file of a checkpoint; the others wait."""
+        for rank in self.ranks:
+            begin = rank.now
+            rank.sleep("load", ms)
+            if rank.rank == 0:
+                rank.writer.span(
+                    SPAN_TYPE["other"], name, round(begin * MS), round(ms * MS),
+                    attributes={"kind": "checkpoint", "file": path, "inode": inode, "failed": 0},
+                )  # fmt: skip
+        return self
+
+    def in_functions(self, names: Iterable[str], ms: float) -> Started:
+        """All ranks are in functions of the program, from the outermost inwards."""
+        for rank in self.ranks:
+            rank.work([("/job/train.py", name, 20 + row) for row, name in enumerate(names)], ms)
+        return self
+
+    def end(self, status: int = 0, killed: int = -1) -> float:
+        """The end of all records, but for that of a rank that was killed; returns the moment in ms."""
+        for rank in self.ranks:
+            if rank.rank == killed:
+                rank.writer.close()
+            else:
+                rank.end(status)
+        return self.ranks[0].now
