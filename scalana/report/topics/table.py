@@ -26,6 +26,7 @@ from scalana.report.topics import (
     regions,
     rl,
     roofline,
+    serving,
     steps,
     time,
 )
@@ -68,6 +69,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic("pipeline", pipeline.sections, pipeline.entries, changes=pipeline.known_changes),
     Topic("device", device.sections, device.entries),
     Topic("rl", rl.sections, rl.entries, changes=rl.known_changes),
+    Topic("serving", serving.sections, serving.entries),
     Topic("limits", limits.sections, limits.entries),
     Topic("steps", steps.sections, steps.entries),
     Topic("productive", productive.sections, productive.entries),
