@@ -54,5 +54,7 @@ class Kind:
     """Whether it is devices that take longer, rather than the ranks' hosts."""
     is_shared: bool = False
     """Whether it is what all ranks spend, rather than what some do more than others."""
+    is_last: bool = False
+    """Whether it comes after all faults, whatever it would save: it may be what the program is for."""
     is_fault: bool = True
     """Whether something is wrong; else it is known what would be better, and it comes after all faults."""

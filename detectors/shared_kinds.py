@@ -5,7 +5,7 @@ from __future__ import annotations
 from scalana.detectors.kind import OF_ALL, OF_DATA, Claim, Kind
 
 
-def _of_all(name: str, meaning: str, rule: str, doing: str, mended: str) -> Kind:
+def _of_all(name: str, meaning: str, rule: str, doing: str, mended: str, is_last: bool = False) -> Kind:
     """A cause that all ranks share: its claim is how much of a step they spend ``doing`` it, or of a run without
     steps."""
     spends = "{Ranks} {spends|spend}"
@@ -14,7 +14,7 @@ def _of_all(name: str, meaning: str, rule: str, doing: str, mended: str) -> Kind
         Claim(f"{spends} {{seconds:limit_s}} of {{seconds:run_s}} {doing}", ("limit_s", "run_s")),
         Claim(f"{spends} time {doing}"),
     )
-    return Kind(name, meaning, rule, claims, unit=OF_ALL, mended=mended, spends=False, is_shared=True)
+    return Kind(name, meaning, rule, claims, unit=OF_ALL, mended=mended, spends=False, is_shared=True, is_last=is_last)
 
 
 def _on_devices(name: str, meaning: str, rule: str, claim: str, mended: str, is_fault: bool = True) -> Kind:
@@ -91,6 +91,14 @@ SHARED = (
         "without waiting for it",
     ),
     _of_all(
+        "gil-bound",
+        "threads of all ranks run Python code next to their main threads, which wait for the interpreter's lock (GIL); "
+        "`saving_s` is for a process instead of the thread",
+        "Main threads wait for the interpreter's lock (GIL).",
+        "waiting for the interpreter's lock (GIL), which another thread holds here",
+        "in a process of its own",
+    ),
+    _of_all(
         "lock-bound",
         "all ranks wait for locks, of their own threads or of files",
         "All ranks wait for locks in their steps.",
@@ -154,6 +162,15 @@ SHARED = (
         "The job keeps all cores of a host busy.",
         "ready to run, but waiting for a core",
         "with a core for each",
+    ),
+    _of_all(
+        "python-bound",
+        "all ranks run loops in Python, whose turns take microseconds: serial code, most of it the interpreter's work. "
+        "It may be what the program is for: it comes after all faults",
+        "All ranks run loops in Python in their steps.",
+        "in loops that Python runs turn by turn",
+        "without them",
+        is_last=True,
     ),
     _of_all(
         "compile-bound",

@@ -81,6 +81,12 @@ SOURCE_CALLS: tuple[SourceCall, ...] = (
         is_rest=True,
     ),
     SourceCall(
+        "writing",
+        re.compile(r"\.flush\(\)|\bflush\s*=\s*True\b|\bos\.p?write\(|\.writelines?\("),
+        "The rank waits here until what it writes is taken: write less often, or in a background thread.",
+        is_rest=True,
+    ),
+    SourceCall(
         "reading",
         re.compile(r"\b(p?read|readv|recv(from|msg)?|fread|fgets|fscanf|getline|accept|poll|select|epoll_wait)\("),
         "The rank blocks on input here (a file, a pipe, a socket): read ahead, or in a background thread.",

@@ -47,7 +47,8 @@ from scalana.graphs.readers.columns.gather import Communicator, Gathered, gather
 from scalana.graphs.readers.folder.models import RecordedModels, read_models
 from scalana.graphs.readers.folder.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.readers.folder.reading import read_records
-from scalana.graphs.readers.processes.rank_selection import RankRecords, choose_records
+from scalana.graphs.readers.processes.chains import choose_of_chain
+from scalana.graphs.readers.processes.rank_selection import RankRecords
 from scalana.graphs.run_info import RunInfo, course_of_run, describe_run, rate_hz
 from scalana.graphs.samples.between import active_s
 from scalana.graphs.samples.collected import collector_path, move_collected
@@ -188,7 +189,7 @@ def read_here(
         RecordError: not one can be read, or there is no such launch.
     """
     done("reading records")
-    chosen = choose_records(resolve_native(read_records(folder), symbols), folder.launch)
+    chosen = choose_of_chain(resolve_native(read_records(folder), symbols), folder.chain, folder.launch)
     attempts = attempts_of_ranks(chosen.starts)
     done("gathering")
     return chosen, gather(chosen), attempts

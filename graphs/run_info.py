@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -132,16 +133,35 @@ def describe_run(
         notes=_notes(folder, data, chosen.names, running),
         warnings=[*_unreadable(folder.troubles), *chosen.warnings],
     )
-    run.warnings += _warnings(run, data, timeline)
+    run.warnings += [*_on_other_hosts(run, folder), *_warnings(run, data, timeline)]
     return run
+
+
+def _on_other_hosts(run: RunInfo, folder: RunFolder) -> list[str]:
+    """Where records that are not here may be, and the command that puts them together: on hosts that the launcher was
+    to start ranks on, of which none is here."""
+    here = {host.partition(".")[0] for host in run.host_of_rank}
+    named = [str(host) for host in folder.info.get("other_hosts") or []]
+    lacking = [host for host in named if host.partition(".")[0] not in here]
+    if not run.missing_ranks or not lacking:
+        return []
+    path, name = os.path.abspath(folder.path), os.path.basename(os.path.abspath(folder.path))
+    copies = "".join(f"rsync -a {host}:{path}/ {name}-{host} && " for host in lacking)
+    parts = " ".join(f"{name}-{host}" for host in lacking)
+    return [
+        f"if hosts share no file system, the records of {run.names.listed(run.missing_ranks)} are in {path} on "
+        f"{', '.join(lacking)}; to put them together: {copies}scalana report {name} {parts}"
+    ]
 
 
 def course_of_run(folder: RunFolder, chosen: RankRecords, attempts: list[Attempt], going_on: bool) -> Course | None:
     """Where the wall time of a job went, as far as its records, and what was noted of hangs, say it."""
-    info = {} if chosen.several else folder.info
+    info, chain = folder.info, folder.chain
+    if chosen.several and not chain.jobs:
+        return course(attempts, hangs=folder.hangs(), going_on=going_on) if attempts else None
     start_s, seconds = info.get("start_unix_s"), info.get("seconds")
     end_s = start_s + seconds if start_s is not None and seconds is not None else None
-    return course(attempts, (start_s, end_s), folder.hangs(), going_on) if attempts else None
+    return course(attempts, (chain.start_s, end_s), folder.hangs(), going_on) if attempts else None
 
 
 def _elsewhere_by(records: list[ProcessRecord]) -> list[str]:

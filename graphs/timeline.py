@@ -147,6 +147,31 @@ class OwnWork:
         return len(self.burst)
 
 
+@dataclass(frozen=True, slots=True)
+class WaitsForHelpers:
+    """Where locations waited for what their helpers did: one row a pair of places, and a short time."""
+
+    activity: IntArray
+    """What the helper did ``[rows]``."""
+    vertex: IntArray
+    """Where the location waited ``[rows]``."""
+    line: IntArray
+    """The line there, 0 where unknown ``[rows]``."""
+    seconds: FloatArray
+    """``[rows]``"""
+    interpreter_s: FloatArray
+    """Of these, what may be waiting for the interpreter's lock: the location was in no function that waits, and the
+    helper, a thread of its process, ran ``[rows]``."""
+    at_s: FloatArray
+    """When that was, aligned: the middle of a tenth of a second ``[rows]``."""
+
+    @classmethod
+    def none(cls) -> WaitsForHelpers:
+        """No waits."""
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing, nothing, nothing, np.zeros(0), np.zeros(0), np.zeros(0))
+
+
 @dataclass(slots=True)
 class Activities:
     """Kinds of own work. One row per (vertex, line) at which any rank was seen."""
@@ -161,6 +186,8 @@ class Activities:
     """Where most was waited for it if it was, else -1; empty where nothing is known of that ``[activities]``."""
     waits_line: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     """The line there, likewise; 0 where unknown."""
+    waits: WaitsForHelpers = field(default_factory=WaitsForHelpers.none)
+    """Where was waited for each of them, all places."""
 
     def __len__(self) -> int:
         return len(self.vertex)

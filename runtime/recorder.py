@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 LAST_FLUSH_S = 2.0
 """How long ``os._exit`` waits for the end of the record, at most."""
 
+_SEEN_BY_ALL = "set SCALANA_CACHE to a folder that all hosts see"
 _native: Any = None
 _budget_bytes = layout.DEFAULT_BUDGET_BYTES
 _python_sampler: Any = None
@@ -76,6 +77,11 @@ def start(
         _who_am_i()
         _open(parent_record="")
         _install_hooks()
+        preloaded = os.environ.get(layout.PRELOAD_VARIABLE, "")
+        if preloaded and not os.path.exists(preloaded):
+            session.note(
+                f"MPI calls are not recorded on {os.uname().nodename}, which has no {preloaded}: {_SEEN_BY_ALL}"
+            )
         return True
     except Exception as failure:
         _write_note(f"process {os.getpid()} is not recorded: {type(failure).__name__}: {failure}")

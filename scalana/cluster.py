@@ -76,7 +76,7 @@ class Cluster:
         from scalana.graphs.readers.columns.gather import on_one_axis
         from scalana.graphs.readers.folder.native_frames import source_frames
         from scalana.graphs.readers.folder.run_folder import in_order
-        from scalana.graphs.readers.processes.rank_selection import choose_records
+        from scalana.graphs.readers.processes.chains import choose_of_chain
         from scalana.runtime.record.format import RecordError
 
         done("reading records")
@@ -90,7 +90,7 @@ class Cluster:
         if not records:
             why = "; ".join(folder.troubles) or "no records in it"
             raise RecordError(f"{folder.path}: {why}")
-        chosen = choose_records(records, folder.launch)
+        chosen = choose_of_chain(records, folder.chain, folder.launch)
         done("gathering")
         offsets: dict[tuple[str, str], set[int]] = {}
         for one in outlines:

@@ -6,7 +6,7 @@ of the culprit are handed on to whoever caused those. Compare delay costs in Bö
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -56,6 +56,8 @@ class BlameTable:
     choice: IntArray
     """Which of them ranks run instead of each other (see :mod:`~scalana.detectors.delays.choices`)
     ``[activities]``."""
+    reaching: dict[bytes, tuple[FloatArray, FloatArray]] = field(default_factory=dict, init=False, repr=False)
+    """What :func:`~scalana.detectors.rollup.paths.reaching_entries` gave for entries, which several ask for."""
 
     def of_excess(self, location: IntArray, activity: IntArray, seconds: FloatArray) -> BlameTable:
         """The same waits, with own work in place of what caused them: activities of locations, and how much more than

@@ -10,6 +10,11 @@ ADVICE = {
     "then, and collect less often: every N steps, on all ranks in the same ones.",
     "write-bound": "Write less often, write less (no optimizer state, fewer copies), or let a background thread or "
     "process write a copy while the next steps run (torch.distributed.checkpoint.async_save).",
+    "gil-bound": "Python code of one process runs in one thread at a time. Do this in a process of its own "
+    "(multiprocessing.Process, ProcessPoolExecutor), less often, or in code that releases the interpreter's lock "
+    "(numpy, torch, zlib).",
+    "python-bound": "Python runs these loops one short turn after the other. Work on whole arrays or tensors instead "
+    "(numpy, torch), do it once ahead and keep the result, or do it in worker processes (DataLoader(num_workers=...)).",
     "lock-bound": "Threads or processes take turns at this lock: do less while it is held, or give each its own data.",
     "pickle-bound": "Send less through pickle: send tensors or arrays instead of objects, or shared memory.",
     "program-bound": "All ranks wait for a program that they start here: start it once, earlier, or in the background.",

@@ -24,6 +24,7 @@ from scalana.detectors.thresholds.shares import MINOR, WORTH_IF_ONCE
 from scalana.detectors.whatif.replay import Change
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
+from scalana.graphs.structure.psg import PSG, VertexKind
 
 _NONE = np.zeros(0, np.int64)
 HALF, NOTHING = 0.5, 1.0
@@ -113,9 +114,7 @@ def causal_profile(facts: Facts) -> CausalProfile | None:
     step_s = stretch.step_s
     changes = [shares.change(place, part) for place in matter for part in (HALF, NOTHING)]
     changes += [shares.without_transfers(), shares.without_core_waits()]
-    measured_s, ends_s = facts.replay.run_ends_s(changes)
-    left_s = [max(step_s - max(measured_s - end_s, 0.0) / stretch.steps, 0.0) for end_s in ends_s]
-    *of_places, ideal_s, cores_s = left_s
+    *of_places, ideal_s, cores_s = stretch.left_s(changes, facts)
     places = [
         replace(place, half_s=half_s, without_s=without_s)
         for place, half_s, without_s in zip(matter, of_places[::2], of_places[1::2], strict=True)
@@ -187,9 +186,7 @@ class _Shares:
         return self._without(np.ones(len(own), np.bool_), own.core_wait_s)
 
     def _without(self, rows: BoolArray, seconds: FloatArray) -> Change:
-        burst = self._facts.timeline.own.burst[rows]
-        removed = np.bincount(burst, (seconds * self._row_part)[rows], self._bursts)
-        return Change.of(np.asarray(removed, np.float64))
+        return self._stretch.without(rows, seconds, self._facts.timeline)
 
     def _of_work(self) -> list[PlaceProfile]:
         timeline, psg, steps = self._facts.timeline, self._facts.psg, self._stretch.steps
@@ -205,7 +202,8 @@ class _Shares:
         path_of_activity = by_activity(self._row_path_s)
         seen = np.flatnonzero((of_activity > 0.0) | (path_of_activity > 0.0))
         leaves = [CodeLocation(TargetKind.OWN, int(table.vertex[n]), int(table.line[n])) for n in seen]
-        named = named_places(leaves, [-1] * len(leaves), of_activity[seen].tolist(), timeline, psg)
+        seconds_of = of_activity[seen].tolist()
+        named = named_places(leaves, [-1] * len(leaves), seconds_of, timeline, psg, _loops_of_steps(leaves, psg))
         groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for number, place in enumerate(named):
             groups[_key(place, self._facts)].append(number)
@@ -276,6 +274,18 @@ class _Shares:
             )
             for row, place in enumerate(chosen)
         ]
+
+
+def _loops_of_steps(leaves: list[CodeLocation], psg: PSG) -> set[int]:
+    """The outermost loops around some places in a program that never communicates: a step is a turn of such a loop,
+    and to name the loop for what it does in steps would say nothing."""
+    if psg.communicates(0):
+        return set()
+    found = set()
+    for vertex in {leaf.vertex for leaf in leaves if 0 <= leaf.vertex < len(psg)}:
+        loops = [one.index for one in (psg[vertex], *psg.ancestors(vertex)) if one.kind is VertexKind.LOOP]
+        found.update(loops[-1:])
+    return found
 
 
 def _key(place: CodeLocation, facts: Facts) -> tuple[object, ...]:

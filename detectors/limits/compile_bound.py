@@ -46,7 +46,8 @@ def compile_bound(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
 def compile_bound_by(step_without: StepWithout, profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """The same by another replay."""
     spans, ranks = facts.ppg.spans, facts.timeline.ranks
-    stretch, rows = Stretch.of(facts), compilations(spans, ranks)
+    rows = compilations(spans, ranks)
+    stretch = Stretch.of(facts) if len(rows) else None
     if stretch is None or not stretch.has_steps:
         return []  # the first compilation is start-up
     rows = rows[(spans.start_s(rows) >= stretch.begin_s) & (spans.end_s(rows) <= stretch.end_s)]

@@ -13,7 +13,9 @@ from scalana.detectors.limits import (
     communication,
     compile_bound,
     cores,
+    held_locks,
     input_bound,
+    python_loops,
     slow_link,
     source_costs,
     task_tail,
@@ -29,10 +31,12 @@ RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     worker_bound.worker_bound,
     task_tail.task_tail,
     compile_bound.compile_bound,
+    held_locks.held_locks,
     source_costs.source_costs,
     slow_link.slow_link,
     communication.communication,
     cores.cores,
+    python_loops.python_loops,
 )
 """Where two speak of the same seconds, the earlier one has the word."""
 OF_ACCOUNTED = (input_bound.input_bound, worker_bound.worker_bound)
@@ -42,10 +46,12 @@ KINDS = (
     worker_bound.KIND,
     task_tail.KIND,
     compile_bound.KIND,
+    held_locks.INTERPRETER,
     *source_costs.KIND_OF.values(),
     slow_link.KIND,
     communication.KIND,
     cores.KIND,
+    python_loops.KIND,
 )
 _NOTHING = Extent((), np.zeros(0, np.int64), np.zeros(0, np.int64))
 """What is explained where some ranks spend more than others: what they do so, is for others to say."""

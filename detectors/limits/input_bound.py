@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -14,11 +13,11 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.limits.advice import advise
 from scalana.detectors.limits.causal_profile import CausalProfile
 from scalana.detectors.limits.data_waits import DataWaits, data_waits
-from scalana.detectors.limits.shared_cause import SharedCause
+from scalana.detectors.limits.shared_cause import SharedCause, place_of_work
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.leaf import leaf_below
-from scalana.detectors.rollup.named_place import CodeLocation, named_places
+from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.thresholds.differences import DEAD_BAND
 from scalana.detectors.thresholds.factors import COMPARABLE
 from scalana.detectors.thresholds.shares import MAJORITY, MINOR, WORTH_IF_ONCE
@@ -134,19 +133,10 @@ def _place(
     activities: IntArray, seconds: FloatArray, waits: DataWaits, facts: Facts
 ) -> tuple[CodeLocation, list[tuple[int, float]]]:
     """The place that holds most of the work, else where the data are asked for; and the work that is named by it."""
-    timeline, spans = facts.timeline, facts.ppg.spans
-    table = timeline.activities
-    leaves = [CodeLocation(TargetKind.OWN, int(table.vertex[number]), int(table.line[number])) for number in activities]
-    named = named_places(leaves, [-1] * len(leaves), seconds.tolist(), timeline, facts.psg)
-    held: Counter[CodeLocation] = Counter()
-    for place, amount in zip(named, seconds.tolist(), strict=True):
-        held[place] += amount
-    if not held:
-        row = waits.rows[0]
+    if not len(activities):
+        row, spans = waits.rows[0], facts.ppg.spans
         return CodeLocation(TargetKind.OWN, int(spans.vertex[row]), int(spans.line[row])), []
-    best = max(held, key=lambda place: held[place])
-    work = zip(activities.tolist(), named, seconds.tolist(), strict=True)
-    return best, [(number, amount) for number, place, amount in work if place == best]
+    return place_of_work(activities, seconds, facts)
 
 
 def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[FloatArray, int]:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import Evidence, StepLimit
 from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
 from scalana.detectors.limits.causal_profile import CausalProfile, PlaceProfile
+from scalana.detectors.limits.stretch import Stretch
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
+from scalana.detectors.rollup.named_place import CodeLocation, named_places
 from scalana.detectors.thresholds.differences import ORDINARY
 from scalana.detectors.thresholds.shares import MAJORITY, WORTH_IF_ONCE
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.metrics import burst_locations
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +39,39 @@ class SharedCause:
 
 def is_shared(place: PlaceProfile) -> bool:
     """Whether every rank spends a good part there of what the middle one does."""
-    return float(place.seconds.min()) >= MAJORITY * float(np.median(place.seconds))
+    return all_spend(place.seconds)
 
 
 def is_even(place: PlaceProfile) -> bool:
     """Whether no rank spends more there than is ordinary."""
-    return float(place.seconds.max()) <= (1.0 + ORDINARY) * float(np.median(place.seconds))
+    return all_spend_alike(place.seconds)
+
+
+def all_spend(seconds: FloatArray) -> bool:
+    """Whether every rank spends a good part of what the middle one does ``[ranks]``."""
+    least_s = float(seconds.min())
+    return least_s > 0.0 and least_s >= MAJORITY * float(np.median(seconds))
+
+
+def all_spend_alike(seconds: FloatArray) -> bool:
+    """Whether no rank spends more than is ordinary ``[ranks]``."""
+    return float(seconds.max()) <= (1.0 + ORDINARY) * float(np.median(seconds))
+
+
+def is_worth_alike(seconds: FloatArray, profile: CausalProfile) -> bool:
+    """Whether all ranks spend so much of a step that it is worth a finding though none spends more ``[ranks]``."""
+    return all_spend(seconds) and is_worth(profile.step_s - float(np.median(seconds)), profile)
+
+
+def spent_by_main(part: FloatArray, stretch: Stretch, facts: Facts) -> FloatArray:
+    """What main threads spend of a part of each activity in a step; ``part`` is ``[activities]``, the result
+    ``[activities, ranks]``."""
+    timeline, own = facts.timeline, facts.timeline.own
+    location = burst_locations(timeline)[own.burst]
+    seconds = own.seconds * stretch.row_part * part[own.activity] / stretch.steps
+    seconds = np.where(timeline.locations.is_main[location], seconds, 0.0)
+    at = own.activity.astype(np.int64) * timeline.ranks + timeline.locations.rank[location]
+    return weighted_count(at, seconds, len(part) * timeline.ranks).reshape(len(part), timeline.ranks)
 
 
 def is_worth(without_s: float, profile: CausalProfile) -> bool:
@@ -49,6 +83,22 @@ def step_limit(limit_s: float, half_s: float, without_s: float, profile: CausalP
     """What of a step, or of a run without steps, something takes, and what is left without it."""
     step_s, run_s = (profile.step_s, None) if profile.has_steps else (None, profile.step_s)
     return StepLimit(limit_s, step_s, run_s, half_s, without_s)
+
+
+def place_of_work(
+    activities: IntArray, seconds: FloatArray, facts: Facts
+) -> tuple[CodeLocation, list[tuple[int, float]]]:
+    """The place that holds most of some work, and the activities that it is named for, with the seconds of each; of at
+    least one. ``activities`` are rows of the timeline's, both are ``[activities of the work]``."""
+    table = facts.timeline.activities
+    leaves = [CodeLocation(TargetKind.OWN, int(table.vertex[number]), int(table.line[number])) for number in activities]
+    named = named_places(leaves, [-1] * len(leaves), seconds.tolist(), facts.timeline, facts.psg)
+    held: Counter[CodeLocation] = Counter()
+    for place, amount in zip(named, seconds.tolist(), strict=True):
+        held[place] += amount
+    best = max(held, key=lambda place: held[place])
+    work = zip(activities.tolist(), named, seconds.tolist(), strict=True)
+    return best, [(number, amount) for number, place, amount in work if place == best]
 
 
 def finding_of_place(kind: str, place: PlaceProfile, profile: CausalProfile, facts: Facts) -> Finding:

@@ -8,7 +8,8 @@ import numpy as np
 
 from scalana.detectors.efficiency.run_efficiency import between_setup_and_end
 from scalana.detectors.facts import Facts
-from scalana.graphs.arrays.types import FloatArray
+from scalana.detectors.whatif.replay import Change
+from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.window import gap_edges, row_parts
@@ -33,6 +34,18 @@ class Stretch:
     def step_s(self) -> float:
         """What a step takes, the mean."""
         return (self.end_s - self.begin_s) / self.steps
+
+    def without(self, rows: BoolArray, seconds: FloatArray, timeline: Timeline) -> Change:
+        """The run without what some ``rows`` of own work take of it in the stretch: ``seconds``; each
+        ``[rows of work]``."""
+        bursts = len(timeline.calls) + len(timeline.locations)
+        removed_s = np.bincount(timeline.own.burst[rows], (seconds * self.row_part)[rows], bursts)
+        return Change.of(np.asarray(removed_s, np.float64))
+
+    def left_s(self, changes: list[Change], facts: Facts) -> list[float]:
+        """What a step takes with each of some changes, by replay."""
+        measured_s, ends_s = facts.replay.run_ends_s(changes)
+        return [max(self.step_s - max(measured_s - end_s, 0.0) / self.steps, 0.0) for end_s in ends_s]
 
     @classmethod
     def of(cls, facts: Facts) -> Stretch | None:

@@ -230,13 +230,13 @@ def _givers(timeline: Timeline) -> IntArray:
     count = len(calls)
     last = calls.wait_first[1:] - 1
     waited = calls.waits[np.maximum(last, 0)] if len(calls.waits) else np.zeros(count, np.int32)
-    message = (last >= calls.wait_first[:-1]) & (np.diff(instances.first)[waited] == 2) if len(instances) else None
     giver = np.full(count, NOBODY)
-    if message is not None:
-        message &= np.isin(instances.operation[waited], MESSAGES)
-        sender = calls.location[instances.members[instances.first[waited]]]
-        message &= sender != calls.location
-        giver[message] = sender[message]
+    if len(instances):
+        message = (np.diff(instances.first) == 2) & np.isin(instances.operation, MESSAGES)
+        rows = np.flatnonzero((last >= calls.wait_first[:-1]) & message[waited])
+        sender = calls.location[instances.members[instances.first[waited[rows]]]]
+        apart = sender != calls.location[rows]
+        giver[rows[apart]] = sender[apart]
     giver[np.isin(calls.operation, _WINDOW)] = COUNTER
     result = np.full(count, NOBODY)
     same = np.flatnonzero(np.diff(calls.location) == 0)

@@ -9,8 +9,9 @@ other function are one place only where no line or loop of it holds a large part
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import NamedTuple
 
 from scalana.detectors.delays.targets import TargetKind
@@ -43,7 +44,12 @@ class Container(NamedTuple):
 
 
 def named_places(
-    leaves: Sequence[CodeLocation], deciders: Sequence[int], seconds: Sequence[float], timeline: Timeline, psg: PSG
+    leaves: Sequence[CodeLocation],
+    deciders: Sequence[int],
+    seconds: Sequence[float],
+    timeline: Timeline,
+    psg: PSG,
+    apart: Collection[int] = (),
 ) -> list[CodeLocation]:
     """The place that is named for each excess.
 
@@ -53,6 +59,7 @@ def named_places(
         seconds: Of each.
         timeline: Of a run with that structure: what functions do where they are called without excess.
         psg: The structure.
+        apart: Loops whose lines are no one place, though they do not communicate.
     """
     parts = _rolled_up(leaves, deciders, seconds, timeline, psg)
     whole = [
@@ -63,7 +70,8 @@ def named_places(
     for who, leaf, amount in zip(deciders, whole, seconds, strict=True):
         if leaf.kind == TargetKind.OWN:
             if leaf.vertex not in chains:
-                chains[leaf.vertex] = list(containers(leaf.vertex, psg))
+                inner = containers(leaf.vertex, psg)
+                chains[leaf.vertex] = list(takewhile(lambda container: container.vertex not in apart, inner))
             for container in chains[leaf.vertex]:
                 within[who, container.vertex][leaf] += amount
     held = _Held(within, chains, _of_lines(within), psg)

@@ -76,6 +76,13 @@ def path_to(candidate: Candidate, root: Hop) -> list[Hop]:
 def reaching_entries(entries: IntArray, table: BlameTable) -> tuple[FloatArray, FloatArray]:
     """Part of each wait group's seconds that comes to rest on some entries of a blame table, at once and in all
     ``[wait groups]``."""
+    key = entries.tobytes()
+    if key not in table.reaching:
+        table.reaching[key] = _reaching_entries(entries, table)
+    return table.reaching[key]
+
+
+def _reaching_entries(entries: IntArray, table: BlameTable) -> tuple[FloatArray, FloatArray]:
     groups, shares = table.groups, table.shares
     hit = shares_of_entries(entries, table)
     count = len(groups.group_wait_s)

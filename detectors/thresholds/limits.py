@@ -162,13 +162,6 @@ Why: It goes around a circle of waits.
 
 - `delay_costs`
 """
-CALLS_IN_CACHE = 1 << 14
-"""Calls that a replay puts into a table at a time.
-
-Why: A choice: the table should stay in the cache of a core.
-
-- `replay`
-"""
 SEARCHED_BACK = 100_000
 """Calls walked back in search of a common operation of two ranks.
 

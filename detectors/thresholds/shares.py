@@ -61,6 +61,8 @@ WORTH_FOLLOWING = 0.01
 Why: As WORTH_A_FINDING, of a smaller whole.
 
 - `compiled_lines`: part of the elements of a kernel below which an operator is not named
+- `python_loops`: part of a loop's time from which its header shows that its turns take microseconds; and, times what a
+  cause must save, what a loop must take of a step to be looked at
 - `delay_costs`: part of a lateness below which the rest is not followed further back
 - `paths`: part of what the rank that waits longest waits at a hop, below which another one does not count there
 """
@@ -118,6 +120,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `pipelines.slow_down`: part by which a job must be slower than an ideal one, to be shown
 - `device_causes`: part of a step that devices of all ranks must have nothing to do, for the launches, waits or work
   of their hosts to be a cause
+- `python_loops`: part of a step that a cause must save; times WORTH_FOLLOWING, what a loop must take to be looked at
 - `worker_bound`: part of a step that more workers must save
 - `task_tail`: part of the run that another order must save
 """
@@ -268,6 +271,7 @@ Why: Nothing else can be as much.
 - `even_work`: part of the way to the slowest worker, from which another one is as slow
 - `host_transfers`: part of a transfer through which somebody must have waited for it
 - `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
+- `held_locks`: part of what is waited for some work of threads, from which it is for a lock
 - `input_bound`
 - `interference`: part of the time without a core that a rank's helpers must have computed more than those of other
   ranks
@@ -321,6 +325,7 @@ Why: Nothing else can be as much.
   work that one place must hold to limit these
 - `limits_on_devices`: part of what a device has nothing to do that causes which all share must explain, for the rest
   to be no finding about its rank
+- `python_loops`: part of the time in loops that must be on a CPU, or wait for one
 """
 CLEAR_MAJORITY = 0.6
 """Part of a whole from which something decides for it where half is not enough.

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalana.detectors.delays.wait_states import Dependencies, Rule, find_dependencies, last_arrivals_s
-from scalana.detectors.thresholds.limits import CALLS_IN_CACHE, CHANGES_AT_ONCE
+from scalana.detectors.thresholds.limits import CHANGES_AT_ONCE
 from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -28,19 +28,6 @@ from scalana.runtime.operations import BY_NAME, TAKING
 
 _TAKE, _REPLY = (BY_NAME[name].code for name in ("take", "reply"))
 
-CALL = np.dtype(
-    [
-        ("enter_s", np.float64),
-        ("exit_s", np.float64),
-        ("location", ROW),
-        ("posts", ROW),  # as in Calls
-        ("pair", ROW),  # the first instance that it waits for; its last comes before the next call's first
-        ("row", ROW),  # in what changes, -1 if nothing does
-    ]
-)
-"""A call, for a replay."""
-PAIR = np.dtype([("rule", ROW), ("instance", ROW), ("on", ROW)])
-"""An instance that a call waits for, and how: see Dependencies."""
 MEETING = np.dtype(
     [
         ("last_s", np.float64),  # when the last member came, as it was measured
@@ -56,14 +43,23 @@ class _Run(NamedTuple):
 
     first: IntArray
     """Start of each location's calls ``[locations + 1]``."""
-    calls: npt.NDArray[Any]
-    """:data:`CALL` ``[calls + 1]``"""
-    waits: npt.NDArray[Any]
-    """:data:`PAIR` ``[pairs]``"""
+    enter_s: FloatArray
+    """``[calls]``, as the next four."""
+    exit_s: FloatArray
+    location: IntArray
+    posts: IntArray
+    earliest: npt.NDArray[np.bool_]
+    """Whether the first arrival is enough."""
+    wait_first: IntArray
+    """Start of what each call waits for ``[calls + 1]``."""
+    rule: IntArray
+    """How it waits, see Dependencies ``[pairs]``, as the next two."""
+    instance: IntArray
+    """For which instance."""
+    on: IntArray
+    """For which call."""
     waiting_s: FloatArray
     """What of every burst was waiting in unwritten calls ``[bursts]``, empty where all were written."""
-    earliest: npt.NDArray[np.bool_]
-    """Whether the first arrival is enough ``[calls]``."""
     member_first: IntArray
     """Start of each instance's members ``[instances + 1]``."""
     members: IntArray
@@ -76,10 +72,12 @@ class _Changes(NamedTuple):
 
     least_gap_s: FloatArray
     """The least that a burst takes ``[changes]``."""
+    row: IntArray
+    """Row of every call in the next two, -1 where nothing changes ``[calls]``."""
     removed_s: FloatArray
-    """``[rows that change, changes]``"""
+    """What goes from the burst before ``[rows, changes]``, without rows where nothing goes from any."""
     shorter_s: FloatArray
-    """``[rows that change, changes]``"""
+    """What goes from the transfer, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +162,11 @@ class Replay:
         all calls ``[calls, changes]``, if they are asked for, and the ends of all locations, each ``[locations]``."""
         timeline, count = self.timeline, len(self.timeline.calls)
         instances, locations = timeline.instances, timeline.locations
-        row, removed_s, shorter_s = _side_by_side(changes, count)
-        calls, waits = self._tables(row)
-
+        calls, pairs = timeline.calls, self.pairs
         waiting_s = np.zeros(0) if self.waiting_s is None else self.waiting_s
         run = _Run(
-            timeline.calls.first, calls, waits, waiting_s, self.pairs.earliest, instances.first, instances.members,
-            locations.rank,
+            calls.first, calls.enter_s, calls.exit_s, calls.location, calls.posts, pairs.earliest, calls.wait_first,
+            pairs.rule, calls.waits, pairs.on, waiting_s, instances.first, instances.members, locations.rank,
         )  # fmt: skip
 
         def replay(at: slice) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
@@ -179,12 +175,7 @@ class Replay:
             enter, leave = np.empty((count, columns)), np.empty((count if exits else 0, columns))
             end = _replay(
                 run,
-                _Changes(
-                    # Of a burst that was measured to be less than nothing nothing is made only where work is taken out.
-                    np.array([-np.inf if change is None else 0.0 for change in changes[at]]),
-                    np.ascontiguousarray(removed_s[:, at]),
-                    np.ascontiguousarray(shorter_s[:, at]),
-                ),
+                _side_by_side(changes[at], count),
                 locations.start_s.copy(),
                 np.stack([_starts(locations.start_s, change) for change in changes[at]], axis=1),
                 self._meetings(),
@@ -195,32 +186,6 @@ class Replay:
             return (enter if exits else leave), leave, list(end.T + behind)
 
         return each(replay, chunks(len(changes), at_once))
-
-    def _tables(self, row: IntArray) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """What is looked at of a call, and of a pair of call and instance, side by side in memory: see :data:`CALL` and
-        :data:`PAIR`. ``row`` is that of every call among what changes ``[calls]``."""
-        calls, pairs = self.timeline.calls, self.pairs
-        table, waits = np.empty(len(calls) + 1, CALL), np.empty(len(calls.waits), PAIR)
-
-        def fill(at: slice) -> None:
-            for name, column in (
-                ("enter_s", calls.enter_s),
-                ("exit_s", calls.exit_s),
-                ("location", calls.location),
-                ("posts", calls.posts),
-                ("pair", calls.wait_first),
-                ("row", row),
-            ):
-                table[name][at] = column[at]
-
-        def fill_waits(at: slice) -> None:
-            for name, column in (("rule", pairs.rule), ("instance", calls.waits), ("on", pairs.on)):
-                waits[name][at] = column[at]
-
-        each(fill, chunks(len(calls), CALLS_IN_CACHE))
-        each(fill_waits, chunks(len(waits), CALLS_IN_CACHE))
-        table["pair"][-1] = len(waits)
-        return table, waits
 
     def _meetings(self) -> npt.NDArray[Any]:
         """All instances before anybody has come; see :data:`MEETING`."""
@@ -262,23 +227,26 @@ def _last_bursts(burst_s: FloatArray, change: Change | None, calls: int) -> Floa
     return np.asarray(np.maximum(left, 0.0))
 
 
-def _side_by_side(changes: Sequence[Change | None], calls: int) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Row of every call that any of the changes is about, -1 for others ``[calls]``; and what goes from the bursts
-    before these calls, and from their transfers, each ``[rows, changes]``."""
+def _side_by_side(changes: Sequence[Change | None], calls: int) -> _Changes:
+    """Some changes of a run with so many calls, for one pass."""
     row: npt.NDArray[Any] = np.full(calls, -1, ROW)
-    for change in changes:
-        if change is not None:
-            row[change.burst[change.burst < calls]] = 0
-            row[change.call] = 0
+    known = [(column, change) for column, change in enumerate(changes) if change is not None]
+    for _, change in known:
+        row[change.burst[change.burst < calls]] = 0
+        row[change.call] = 0
     rows = np.flatnonzero(row == 0)
     row[rows] = np.arange(len(rows))
-    removed_s, shorter_s = (np.zeros((len(rows), len(changes))) for _ in range(2))
-    for column, change in enumerate(changes):
-        if change is not None:
-            before = change.burst < calls
-            removed_s[row[change.burst[before]], column] = change.removed_s[before]
+    shortens = any(len(change.call) for _, change in known)
+    removes = any(len(change.burst) and change.burst[0] < calls for _, change in known)
+    removed_s, shorter_s = (np.zeros((len(rows) * some, len(changes))) for some in (removes, shortens))
+    for column, change in known:
+        before = int(np.searchsorted(change.burst, calls))
+        if before:
+            removed_s[row[change.burst[:before]], column] = change.removed_s[:before]
+        if len(change.call):
             shorter_s[row[change.call], column] = change.shorter_s
-    return row, removed_s, shorter_s
+    # Of a burst that was measured to be less than nothing nothing is made only where work is taken out.
+    return _Changes(np.array([-np.inf if change is None else 0.0 for change in changes]), row, removed_s, shorter_s)
 
 
 def prepare(
@@ -332,8 +300,11 @@ def _replay(run, changed, before_s, now, meetings, arrival, times):  # type: ign
     ``arrival`` with -inf. ``times`` are entries and exits, which are filled in, the latter if they have rows. Returns
     the ends of the last calls.
     """
-    first, calls, waits, waiting_s, earliest, member_first, members, rank = run
-    least_gap_s, removed_s, shorter_s = changed
+    (
+        first, entry_s, left_s, location, posts, earliest, wait_first, rules, instances, on, waiting_s, member_first,
+        members, rank,
+    ) = run  # fmt: skip
+    least_gap_s, row_of, removed_s, shorter_s = changed
     enter, leave = times
     locations, changes = len(now), len(least_gap_s)
     at, entered, pair_of = first[:-1].copy(), np.zeros(locations, np.bool_), np.zeros(locations, np.int64)
@@ -345,7 +316,7 @@ def _replay(run, changed, before_s, now, meetings, arrival, times):  # type: ign
     ahead = np.empty(changes)  # of when a call was entered, as it was measured
     while True:
         if count == 0:
-            here = _first_stuck(first, at, calls)
+            here = _first_stuck(first, at, left_s)
             if here < 0:
                 return now
             # A circle, as clocks that differ can make it: the first to go on did so with what it had.
@@ -353,21 +324,21 @@ def _replay(run, changed, before_s, now, meetings, arrival, times):  # type: ign
                 waiting[waits_in[here]] = _without(waiting[waits_in[here]], following, here)
             else:
                 meetings[waits_in[here]].waiting = _without(meetings[waits_in[here]].waiting, following, here)
-            pair_of[here] = calls[at[here] + 1].pair
+            pair_of[here] = wait_first[at[here] + 1]
             ready[0], count = here, 1
         count -= 1
         here = ready[count]
         while at[here] < first[here + 1]:
             call = at[here]
-            enter_s, exit_s = calls[call].enter_s, calls[call].exit_s
-            row, instance, end = calls[call].row, calls[call].posts, calls[call + 1].pair
+            enter_s, exit_s = entry_s[call], left_s[call]
+            row, instance, end = row_of[call], posts[call], wait_first[call + 1]
             if not entered[here]:
-                entered[here], pair_of[here] = True, calls[call].pair
+                entered[here], pair_of[here] = True, wait_first[call]
                 burst_s = enter_s - before_s[here]
                 if len(waiting_s):
                     burst_s = max(burst_s - waiting_s[call], 0.0)
                 for change in range(changes):
-                    burst = burst_s - (removed_s[row, change] if row >= 0 else 0.0)
+                    burst = burst_s - (removed_s[row, change] if row >= 0 and len(removed_s) else 0.0)
                     now[here, change] += max(burst, least_gap_s[change])
                     enter[call, change] = now[here, change]
                     if instance >= 0:
@@ -383,22 +354,22 @@ def _replay(run, changed, before_s, now, meetings, arrival, times):  # type: ign
                     count = _wake(waiting, following, here, awaited, call, ready, count)
             pair, waited_in = pair_of[here], -1
             while pair < end:
-                rule, met = waits[pair].rule, waits[pair].instance
+                rule, met = rules[pair], instances[pair]
                 if rule == 1:
                     if meetings[met].lacking > 0 and (meetings[met].last_s <= exit_s or not earliest[call]):
                         waited_in, awaited[here] = met, -1
                 elif rule == 2:
-                    other = waits[pair].on
-                    there = calls[other].location
+                    other = on[pair]
+                    there = location[other]
                     to_come = at[there] < other or (at[there] == other and not entered[there])
-                    if to_come and (calls[other].enter_s <= exit_s or not earliest[call]):
+                    if to_come and (entry_s[other] <= exit_s or not earliest[call]):
                         waited_in, awaited[here] = there, other
                 elif rule == 3:
                     for entry in range(member_first[met], member_first[met + 1]):
                         member = members[entry]
-                        lower = rank[calls[member].location] < rank[here]
-                        if lower and _is_to_come(member, exit_s, calls, at, entered):
-                            waited_in, awaited[here] = calls[member].location, member
+                        lower = rank[location[member]] < rank[here]
+                        if lower and _is_to_come(member, exit_s, entry_s, location, at, entered):
+                            waited_in, awaited[here] = location[member], member
                 if waited_in >= 0:
                     break
                 pair += 1
@@ -416,9 +387,9 @@ def _replay(run, changed, before_s, now, meetings, arrival, times):  # type: ign
             then = -np.inf
             for change in range(changes):
                 this[change], ahead[change] = -np.inf, enter_s - enter[call, change]
-            for pair in range(calls[call].pair, end):
+            for pair in range(wait_first[call], end):
                 was = -np.inf
-                rule, met = waits[pair].rule, waits[pair].instance
+                rule, met = rules[pair], instances[pair]
                 if rule == 1:
                     came_s = meetings[met].last_s
                     known = came_s <= exit_s or not earliest[call]
@@ -426,9 +397,9 @@ def _replay(run, changed, before_s, now, meetings, arrival, times):  # type: ign
                     for change in range(changes):
                         will[change] = arrival[met, change] - (came_s - was) if known else came_s - ahead[change]
                 elif rule == 2:
-                    other = waits[pair].on
-                    there = calls[other].location
-                    came_s = calls[other].enter_s
+                    other = on[pair]
+                    there = location[other]
+                    came_s = entry_s[other]
                     released = came_s <= exit_s or not earliest[call]
                     known = released and (at[there] > other or (at[there] == other and entered[there]))
                     was = min(came_s, exit_s) if released else came_s
@@ -439,10 +410,10 @@ def _replay(run, changed, before_s, now, meetings, arrival, times):  # type: ign
                         will[change] = -np.inf
                     for entry in range(member_first[met], member_first[met + 1]):
                         member = members[entry]
-                        if rank[calls[member].location] < rank[here]:
-                            came_s = min(calls[member].enter_s, exit_s)
+                        if rank[location[member]] < rank[here]:
+                            came_s = min(entry_s[member], exit_s)
                             was = max(was, came_s)
-                            known = _has_come(member, exit_s, calls, at, entered)
+                            known = _has_come(member, exit_s, entry_s, location, at, entered)
                             for change in range(changes):
                                 comes_s = enter[member, change] if known else came_s - ahead[change]
                                 will[change] = max(will[change], comes_s)
@@ -460,7 +431,7 @@ def _replay(run, changed, before_s, now, meetings, arrival, times):  # type: ign
             then = min(then, exit_s)
             inside = exit_s - max(then, enter_s)
             for change in range(changes):
-                transfer = max(inside - (shorter_s[row, change] if row >= 0 else 0.0), 0.0)
+                transfer = max(inside - (shorter_s[row, change] if row >= 0 and len(shorter_s) else 0.0), 0.0)
                 if instance < 0 and then > enter_s:
                     # The completion of an operation posted before: it goes on by itself from its release.
                     now[here, change] = max(this[change] + transfer, enter[call, change])
@@ -473,16 +444,16 @@ def _replay(run, changed, before_s, now, meetings, arrival, times):  # type: ign
 
 
 @compiled
-def _has_come(call, exit_s, calls, at, entered):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _has_come(call, exit_s, entry_s, location, at, entered):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Whether a call is known to have been entered, as it was when another one was left."""
-    there = calls[call].location
-    return calls[call].enter_s <= exit_s and (at[there] > call or (at[there] == call and entered[there]))
+    there = location[call]
+    return entry_s[call] <= exit_s and (at[there] > call or (at[there] == call and entered[there]))
 
 
 @compiled
-def _is_to_come(call, exit_s, calls, at, entered):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _is_to_come(call, exit_s, entry_s, location, at, entered):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Whether a call had been entered when another one was left, and is not known to be yet."""
-    return calls[call].enter_s <= exit_s and not _has_come(call, exit_s, calls, at, entered)
+    return entry_s[call] <= exit_s and not _has_come(call, exit_s, entry_s, location, at, entered)
 
 
 @compiled
@@ -502,11 +473,11 @@ def _wake(waiting, following, which, awaited, call, ready, count):  # type: igno
 
 
 @compiled
-def _first_stuck(first, at, calls):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _first_stuck(first, at, left_s):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Of the locations that have not come to their end the one that left its call first, -1 where all have."""
     result = -1
     for here in range(len(at)):
-        if at[here] < first[here + 1] and (result < 0 or calls[at[here]].exit_s < calls[at[result]].exit_s):
+        if at[here] < first[here + 1] and (result < 0 or left_s[at[here]] < left_s[at[result]]):
             result = here
     return result
 

@@ -40,6 +40,8 @@ class Helpers:
     """Part of the time that the sample of who waited stands for ``[rows]``."""
     helped: IntArray
     """At how many moments somebody was active ``[samples in bursts]``."""
+    is_thread: BoolArray
+    """Whether the helper is a thread of the same process, and runs ``[rows]``."""
 
 
 def helpers_of(
@@ -70,7 +72,7 @@ def helpers_of(
     useful = np.flatnonzero(np.bincount(samples.thread[acts], minlength=len(threads)) > 0)
     if len(asked) == 0 or len(useful) == 0:
         nobody = np.zeros(0, np.int64)
-        return Helpers(nobody, nobody, np.zeros(0), np.zeros(len(rows), np.int64))
+        return Helpers(nobody, nobody, np.zeros(0), np.zeros(len(rows), np.int64), np.zeros(0, np.bool_))
     useful = useful[np.argsort(threads.rank[useful], kind="stable")]
     by_rank = threads.rank[useful]
 
@@ -104,9 +106,10 @@ def helpers_of(
     helps = near & acts[at]
     # Who merely lacks the interpreter lock waits for a thread of its own process that runs.
     same = threads.process[helper] == threads.process[samples.thread[rows[row]]]
-    helps &= ~starved[row] | (same & (samples.state[at] == STATE_RUNNING))
-    tick, row, at = tick[helps], row[helps], at[helps]
+    is_thread = same & (samples.state[at] == STATE_RUNNING)
+    helps &= ~starved[row] | is_thread
+    tick, row, at, is_thread = tick[helps], row[helps], at[helps], is_thread[helps]
 
     several = np.bincount(tick, minlength=len(tick_row))
     helped = np.bincount(tick_row[several > 0], minlength=len(rows))
-    return Helpers(row, samples.path[at], 1.0 / (several[tick] * ticks[row]), helped)
+    return Helpers(row, samples.path[at], 1.0 / (several[tick] * ticks[row]), helped, is_thread)

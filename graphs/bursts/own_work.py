@@ -141,7 +141,7 @@ def sampled_work(
     kind = own_kinds(bursts, vertices, period_ns)
     rows, mended, waited = _sampled(bursts, kind, sampled, place_of_path, in_calls)
     if held_up is not None:
-        whole = HeldUp.of(waited.work, waited.place, waited.seconds, len(catalogue))
+        whole = HeldUp.of(waited)
         held_up.append(replace(whole, seen=waited))
     exact_cpu(rows, bursts.cpu_ns, mended)
     return rows, evidence_of(bursts, rows, vertices, period_ns)
@@ -234,6 +234,7 @@ def _sampled(
         spent.seconds[helpers.row] * helpers.share,
         there.left_ns[helpers.row],
         there.right_ns[helpers.row],
+        helpers.is_thread & ~places.waits[path[helpers.row]],
     )
     return grouped(concatenated([at_work, moved, uneven])), mended, waited
 

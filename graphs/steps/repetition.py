@@ -43,6 +43,8 @@ class _Look:
     """``[calls]``"""
     symbol: IntArray
     """What is the same call again: place, operation and, of collectives, size ``[calls]``."""
+    common: BoolArray
+    """Whether every rank that calls anything takes part in it ``[calls]``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +82,11 @@ def _look(timeline: Timeline) -> _Look:
     location = int(np.argmax(np.where(locations.rank == lowest, count, -1)))
     rows = np.arange(calls.first[location], calls.first[location + 1])
     vertex = calls.vertex[rows].astype(np.int64)
-    size = np.where(_is_common(rows, timeline), calls.nbytes[rows], 0)
+    common = _is_common(rows, timeline)
+    size = np.where(common, calls.nbytes[rows], 0)
     operation = calls.operation[rows].astype(np.int64)
     symbol, _ = number_columns(vertex, operation, size)
-    return _Look(rows, vertex, operation, calls.exit_s[rows] - calls.enter_s[rows], symbol)
+    return _Look(rows, vertex, operation, calls.exit_s[rows] - calls.enter_s[rows], symbol, common)
 
 
 def _candidates(look: _Look, timeline: Timeline, psg: PSG) -> Iterator[_Beats]:
@@ -137,10 +140,11 @@ def _beats_of_loop(vertices: list[int], look: _Look, timeline: Timeline, psg: PS
     places = []
     wanted = np.flatnonzero(np.isin(look.vertex, told or vertices))
     site, chosen = number_columns(look.vertex[wanted], look.operation[wanted])
+    even = _as_often_on_all(look.vertex[wanted][chosen], look.operation[wanted][chosen], timeline)
     for number in range(len(chosen)):
         at = wanted[site == number]
-        if _on_all_ranks(look.rows[at], timeline) is not None:
-            common = bool(_is_common(look.rows[at], timeline).all())
+        common = bool(look.common[at].all())
+        if common or even[number]:
             places.append((common, len(at), int(at[0]), at))
     if not places:
         return None
@@ -207,15 +211,29 @@ def _on_all_ranks(rows: IntArray, timeline: Timeline) -> IntArray | None:
     vertex, operation = calls.vertex[rows], calls.operation[rows]
     if (vertex != vertex[0]).any() or (operation != operation[0]).any():
         return None
-    there = np.flatnonzero((calls.vertex == vertex[0]) & (calls.operation == operation[0]))
-    rank = locations.rank[calls.location[there]]
-    count = np.bincount(rank, minlength=timeline.ranks)
-    ranks = _ranks(timeline)
-    if len(np.unique(calls.location[there])) != len(ranks) or np.ptp(count[ranks]):
+    if not _as_often_on_all(vertex[:1], operation[:1], timeline)[0]:
         return None
+    there = np.flatnonzero((calls.vertex == vertex[0]) & (calls.operation == operation[0]))
+    ranks = _ranks(timeline)
     own = there[calls.location[there] == calls.location[rows[0]]]
     result[:, ranks] = there.reshape(len(ranks), -1)[:, np.searchsorted(own, rows)].T
     return result
+
+
+def _as_often_on_all(vertex: IntArray, operation: IntArray, timeline: Timeline) -> BoolArray:
+    """Whether each of some calls of the program is made equally often on all ranks that call anything, on one thread of
+    each. They differ in vertex or operation ``[places]``. One pass over all calls."""
+    calls, locations = timeline.calls, timeline.locations
+    codes = int(calls.operation.max()) + 1
+    place_of = np.full((int(calls.vertex.max()) + 1) * codes, len(vertex))
+    place_of[vertex.astype(np.int64) * codes + operation] = np.arange(len(vertex))
+    row = calls.location.astype(np.int64) * (len(vertex) + 1)
+    row += place_of[calls.vertex.astype(np.int64) * codes + calls.operation]
+    count = np.bincount(row, minlength=len(locations) * (len(vertex) + 1)).reshape(len(locations), -1)[:, :-1]
+    ranks = _ranks(timeline)
+    of_rank = np.zeros((timeline.ranks, len(vertex)), np.int64)
+    np.add.at(of_rank, locations.rank, count)
+    return np.asarray((np.count_nonzero(count, axis=0) == len(ranks)) & (np.ptp(of_rank[ranks], axis=0) == 0))
 
 
 def _steps(look: _Look, beats: _Beats, call: IntArray, timeline: Timeline, source: str) -> Steps:

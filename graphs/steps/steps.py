@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -20,7 +21,7 @@ _OF_NORMAL = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Steps:
     """Steps that all ranks make, numbered alike. Those of a rank follow each other and do not overlap."""
 
@@ -74,6 +75,10 @@ class Steps:
 
         A rank without a step has it when the median rank has. A step whose beginning nobody knows has no length.
         """
+        return self._edges
+
+    @cached_property
+    def _edges(self) -> tuple[FloatArray, FloatArray]:
         end = _filled(self.end_s)
         start = _filled(self.start_s)
         start = np.where(np.isnan(start), end, start)

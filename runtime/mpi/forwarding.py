@@ -35,7 +35,7 @@ def forwarding(command: Sequence[str], environ: Mapping[str, str]) -> dict[str, 
         command: what starts the job, in the user's own words.
         environ: its environment, with all that recorders go by.
     """
-    direct = _launcher_of(command)
+    direct = command[launcher_at(command)] if launcher_at(command) >= 0 else ""
     paths = [_path(direct, environ)] if direct else _launchers_in_scripts(command, environ)
     folders = {folder for path in paths for folder in _folders(path)}
     open_mpi = [folder for folder in folders if os.path.exists(os.path.join(folder, "ompi_info"))]
@@ -51,12 +51,13 @@ def forwarding(command: Sequence[str], environ: Mapping[str, str]) -> dict[str, 
     return {_LIST: delimiter.join([*before, *named])}
 
 
-def _launcher_of(command: Sequence[str]) -> str:
-    """The launcher that a command is, "" where it is another program."""
+def launcher_at(command: Sequence[str]) -> int:
+    """Where in a command the launcher of MPI stands that it starts, perhaps through ``timeout`` or the like; -1 where
+    it is another program."""
     if os.path.basename(command[0]) in _LAUNCHERS:
-        return command[0]
+        return 0
     around = os.path.basename(command[0]) in _AROUND
-    return next((word for word in command if around and os.path.basename(word) in _LAUNCHERS), "")
+    return next((at for at, word in enumerate(command) if around and os.path.basename(word) in _LAUNCHERS), -1)
 
 
 def _launchers_in_scripts(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:

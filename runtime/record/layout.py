@@ -35,6 +35,8 @@ RUN_VARIABLE, RATE_VARIABLE, BUDGET_VARIABLE = "SCALANA_RUN_DIR", "SCALANA_RATE_
 """In the environment of a job: the folder of its run, samples a second, bytes of a record at most."""
 JOB_VARIABLE = "SCALANA_JOB"
 """Likewise: what all that one ``scalana run`` starts has in common, on whichever host."""
+PRELOAD_VARIABLE = "SCALANA_PRELOAD"
+"""What a rank on another host is to preload, if that host has it."""
 NATIVE_VARIABLE = "SCALANA_NATIVE"
 """Likewise: number of a process that is recorded already, a program of MPI that initialises Python after MPI."""
 WORLDS = "worlds"

@@ -42,12 +42,18 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.usage = (
-            "scalana run [-o DIR] [--rate HZ] [--format text|json] [--mpi] [--job ID] "
+            "scalana run [-o DIR | --resume DIR] [--rate HZ] [--format text|json] [--mpi] [--job ID] "
             "[--collect HOST:PORT|no] [--no-report] [--report-with PYTHON] [--verdict-after N] "
             "[--hang-after SECONDS] [--on-hang report|abort] -- COMMAND ..."
         )
         parser.add_argument(
             "-o", "--output", metavar="DIR", help="run folder to create (default: scalana-<date>-<time>)"
+        )
+        parser.add_argument(
+            "--resume",
+            metavar="DIR",
+            help="continue the run in this folder, into which an earlier job of the same chain recorded; the first job "
+            "makes it",
         )
         parser.add_argument(
             "--rate", metavar="HZ", type=_rate, default=layout.DEFAULT_RATE_HZ, help="samples per second (default: 200)"
@@ -87,6 +93,8 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         from scalana.job import handing_on, launch, parts, supervise
 
         command = _command(args)
+        if args.resume and args.output:
+            raise UsageError("-o and --resume both name a run folder: leave out one of them")
         if args.report_with:
             from scalana import analysis_home
 
@@ -94,7 +102,7 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         part = parts.part_of(command, os.environ)
         if args.job:
             part = parts.named_job(args.job, part)
-        place = _take_place(args.output, part)
+        place, before = _take_place(args, part, command)
         folder = place.folder
         info: dict[str, object] = {
             "command": command,
@@ -102,6 +110,10 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             "start_unix_s": time.time(),
             "rate_hz": args.rate,
             "version": __version__,
+            "other_hosts": launch.other_hosts(command),
+            "job_id": place.token,
+            **({"before": before} if before else {}),
+            **({"slurm_job": job} if (job := os.environ.get("SLURM_JOB_ID", "")) else {}),
         }
         if not os.access(folder, os.W_OK | os.X_OK):
             raise UsageError(f"cannot write to the run folder {console.shown(folder)}: check its permissions")
@@ -114,12 +126,12 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         try:
             env = launch.environment(folder, args.rate, os.environ, place.token)
             with supervise.raised():
-                env, missing = launch.mpi_environment(command, env, console.complain, expected=args.mpi)
+                words, env, missing = launch.mpi_environment(command, env, console.complain, expected=args.mpi)
             for note in missing:
                 console.complain(note)
             begin = time.monotonic()
             with _followed(folder, part, args) as is_to_end:
-                returncode = supervise.execute(command, env, lambda: _write_info(place, info), is_to_end, came.append)
+                returncode = supervise.execute(words, env, lambda: _write_info(place, info), is_to_end, came.append)
         except supervise.Signalled as signalled:
             _remove_unused(place)
             return supervise.exit_like(-signalled.number)
@@ -287,11 +299,22 @@ def _command(args: argparse.Namespace) -> list[str]:
     return command
 
 
-def _take_place(wanted: str | None, part: Part) -> Place:
-    from scalana.job import meeting
+def _take_place(args: argparse.Namespace, part: Part, command: list[str]) -> tuple[Place, list[dict[str, object]]]:
+    """Where the job records, and what is known of the jobs that it continues there."""
+    from scalana.job import meeting, resuming
 
+    earlier = args.resume or resuming.requeued(args.output, os.environ)
+    wanted, is_taken = earlier or args.output, False
+    if earlier and part.is_whole and os.path.isdir(earlier) and os.listdir(earlier):
+        found = resuming.resume(earlier, command)
+        if isinstance(found, resuming.Resumed):
+            number = len(found.before) + 1
+            console.complain(f"continuing the run in {console.shown(earlier)}: job {number} of its chain")
+            return found.place, list(found.before)
+        console.complain(f"cannot continue {console.shown(earlier)}: it {found}")
+        is_taken = True
     try:
-        return meeting.take_place(wanted, part)
+        return meeting.take_next_place(str(earlier), part) if is_taken else meeting.take_place(wanted, part), []
     except FileExistsError as error:
         raise UsageError(f"{error} exists and is not empty: choose another folder with -o") from None
     except OSError as error:
@@ -307,6 +330,8 @@ def _write_info(place: Place, info: dict[str, object]) -> None:
 def _remove_unused(place: Place) -> None:
     """Remove the folder of a run that never started; of several starts, what this one left in it."""
     with contextlib.suppress(OSError):
+        if layout.record_files(place.folder):  # of an earlier job
+            return
         if place.name:
             os.unlink(layout.start_file(place.folder, place.name))
             return

@@ -66,6 +66,20 @@ def take_place(wanted: str | None, part: Part) -> Place:
     raise FileExistsError(stem)
 
 
+def take_next_place(taken: str, part: Part) -> Place:
+    """A place for a start of a job in a new folder, which is called after one that cannot be used.
+
+    Raises:
+        FileExistsError: there are too many.
+        OSError: it cannot be created.
+    """
+    for attempt in range(2, _MOST_FOLDERS):
+        place = _place_in(f"{taken}-{attempt}", part, new=True)
+        if place is not None:
+            return replace(place, instead_of=taken)
+    raise FileExistsError(taken)
+
+
 def goes_on(folder: str) -> bool:
     """Whether a folder is that of a run that has not ended: another start of the same job may have made it."""
     info = _read(layout.info_file(folder))

@@ -12,9 +12,10 @@ from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.folder.going_on import records_going_on
 from scalana.graphs.readers.folder.record_columns import as_integers
 from scalana.graphs.readers.folder.run_folder import RunFolder
+from scalana.graphs.readers.processes.chains import choose_of_chain
 from scalana.graphs.readers.processes.main_thread import main_thread
 from scalana.graphs.readers.processes.process_names import ProcessNames
-from scalana.graphs.readers.processes.rank_selection import RankRecords, choose_records, start_ns
+from scalana.graphs.readers.processes.rank_selection import RankRecords, start_ns
 from scalana.live.step_times import step_times
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.record.format import STATE_RUNNING, Frame, ProcessRecord
@@ -93,7 +94,7 @@ def moment_of(folder: str) -> Moment:
     """
     run = RunFolder(folder)
     records = run.processes()
-    chosen = choose_records(records)
+    chosen = choose_of_chain(records, run.chain)
     latest_ns = max(rank.record.last_ns for rank in chosen.ranks)
     own = [rank.record for rank in chosen.ranks]
     return Moment(

@@ -17,7 +17,8 @@ from scalana.graphs.progress.course import Course, course
 from scalana.graphs.progress.rank_times import HostClocks, RankTimes, rank_times
 from scalana.graphs.readers.folder.decoding import read_record
 from scalana.graphs.readers.folder.run_folder import RunFolder
-from scalana.graphs.readers.processes.attempts import starts_in_order
+from scalana.graphs.readers.processes.attempts import Attempt, starts_in_order
+from scalana.graphs.readers.processes.chains import starts_of_chain
 from scalana.graphs.readers.processes.launches import launch_to_analyse, launches_of, without_wrappers
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord, RecordError, Shared
@@ -107,24 +108,26 @@ class LiveCourse:
             return None
         by_record = {id(known.record): known for known in self._known.values()}
         ranks, _ = without_wrappers([known.record for known in self._known.values()])
-        launches = launches_of(ranks)
-        if not launches:
-            return None
-        launch = launches[launch_to_analyse(launches, None)]
+        chain = self._run.chain
         attempts = [
             attempt_of([by_record[id(record)].times for record in start.records])
-            for start in starts_in_order(launch.records)
+            for start in starts_of_chain(ranks, chain, _starts)
         ]
-        job_s = _job_s(info) if len(launches) == 1 else (None, None)
-        return course(attempts, job_s, self._run.hangs(), going_on)
+        return course(attempts, _job_s(info, chain.start_s), self._run.hangs(), going_on) if attempts else None
 
 
-def _job_s(info: Mapping[str, object]) -> tuple[float | None, float | None]:
-    """When a job was started and ended, as far as its launcher says."""
+def _starts(records: Sequence[ProcessRecord]) -> list[Attempt]:
+    """The starts of the ranks of a job."""
+    launches = launches_of(records)
+    return starts_in_order(launches[launch_to_analyse(launches, None)].records) if launches else []
+
+
+def _job_s(info: Mapping[str, object], first_s: float | None) -> tuple[float | None, float | None]:
+    """When a job was started and ended, as far as its launcher says; ``first_s`` is when the first of its chain was."""
     start_s, seconds = info.get("start_unix_s"), info.get("seconds")
     if not isinstance(start_s, (int, float)):
         return None, None
-    return float(start_s), float(start_s) + float(seconds) if isinstance(seconds, (int, float)) else None
+    return first_s, float(start_s) + float(seconds) if isinstance(seconds, (int, float)) else None
 
 
 def _is_left_out(record: ProcessRecord) -> bool:

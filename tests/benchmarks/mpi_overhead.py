@@ -75,7 +75,7 @@ class Measurement:
         self.runs += 1
         folder = self.work / f"run{self.runs}"
         folder.mkdir()
-        env, notes = mpi_environment(self.words(), environment(str(folder), 200.0, self.plain_env))
+        _, env, notes = mpi_environment(self.words(), environment(str(folder), 200.0, self.plain_env))
         if notes:
             raise SystemExit("\n".join(notes))
         return env

@@ -86,7 +86,7 @@ def job_environment(command: list[str], work: Path, cache: Path, options: Option
     env["SCALANA_CALLS_HZ"] = str(calls_hz(options.states))
     Path(work, "run").mkdir()
     with mock.patch.object(build, "_compile", with_turns):
-        env, notes = mpi_environment(command, env)
+        _, env, notes = mpi_environment(command, env)
     if notes:
         raise SystemExit("\n".join(notes))
     return env

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from scalana.graphs.run_info import _lacking
+from scalana.graphs.run_info import RunInfo, _lacking, _on_other_hosts
 from scalana.runtime.operations import BY_NAME
 
 
@@ -21,3 +21,11 @@ def test_a_receive_that_was_withdrawn_lacks_nobody() -> None:
     )
     calls = SimpleNamespace(waits=np.array([1, 3]))
     assert _lacking(cast(Any, SimpleNamespace(instances=instances, calls=calls))) == 2
+
+
+def test_hosts_that_a_launcher_names_and_that_left_no_record_are_where_records_may_be() -> None:
+    run = RunInfo(ranks=4, missing_ranks=[2, 3], host_of_rank=["node0", "node0", "", ""])
+    folder = SimpleNamespace(path="/jobs/run", info={"other_hosts": ["node0.cluster", "node1"]})
+    (said,) = _on_other_hosts(run, cast(Any, folder))
+    assert "rsync -a node1:/jobs/run/ run-node1 && scalana report run run-node1" in said
+    assert _on_other_hosts(RunInfo(ranks=4), cast(Any, folder)) == []

@@ -21,6 +21,9 @@ KINDS = {
     "serialise": "pickle-bound",
     "collect": "collection-bound",
     "communicate": "communication-bound",
+    "interpreter": "gil-bound",
+    "lock": "lock-bound",
+    "python": "python-bound",
 }
 
 
@@ -54,6 +57,18 @@ def test_what_all_ranks_spend_is_named_and_half_of_it_predicted(tmp_path: Path, 
     assert limit.half_step_s == pytest.approx(half_s, rel=0.2)
     text = " ".join(report.to_text().split())
     assert "If this took half as long, a step would take" in text and "Nothing stands out" not in text
+
+
+@pytest.mark.parametrize(("cause", "ranks"), [("lock", 1), ("python", 2)])
+def test_threads_that_hold_locks_and_loops_of_python_are_named(tmp_path: Path, cause: str, ranks: int) -> None:
+    lines = PROGRAM.read_text().splitlines()
+    (line,) = (number for number, text in enumerate(lines, 1) if text.endswith(f"# <- {cause}"))
+    for attempt in attempts(3):
+        report, _ = recorded(tmp_path / str(attempt), ranks, cause, 1.0)
+        found = [(one.kind, one.line, one.ranks) for one in report.findings]
+        if (KINDS[cause], line, list(range(ranks))) in found:
+            return
+    pytest.fail(f"{found}\n{report.to_text()}", pytrace=False)
 
 
 @pytest.mark.measured

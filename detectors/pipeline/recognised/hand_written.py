@@ -18,7 +18,7 @@ from scalana.detectors.pipeline.recognised.between_messages import Events, Pause
 from scalana.detectors.pipeline.recognised.hypotheses import Hypothesis, Known, evenest
 from scalana.detectors.pipeline.recognised.message_groups import whole
 from scalana.detectors.pipeline.recognised.messages import recognise_messages
-from scalana.detectors.pipeline.recognised.recorded_messages import Messages, groups, pauses, sending
+from scalana.detectors.pipeline.recognised.recorded_messages import Messages, groups, pauses, sending, several_open
 from scalana.detectors.thresholds.counts import SHOWS_THE_USUAL
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
@@ -39,9 +39,9 @@ def read_hand_written(timeline: Timeline, spans: Spans, known: set[int], of_torc
     optimizes = set(np.unique(spans.rank[spans.rows("optimizer")]).tolist())
     for parts in groups(run):
         ranks = set(np.unique(np.concatenate((parts.source, parts.target))).tolist())
-        if ranks & known:
+        if ranks & known or several_open(parts):
             continue
-        beside = cache(partial(pauses, whole(parts), run, spans))
+        beside = cache(partial(_pauses, parts, run, spans))
         evidence = Known(ranks <= optimizes, of_torch and not ranks & optimizes, partial(_meetings, beside), beside)
         pipeline, messages = recognised(parts, evidence)
         recorded = None if pipeline is None else _recorded(pipeline, messages, beside(), spans, timeline)
@@ -59,6 +59,10 @@ def recognised(parts: Messages, evidence: Known) -> tuple[Hypothesis | None, Mes
     found = [recognise_messages(messages.ends(), evidence) for messages in able]
     best = evenest(found, evidence)
     return best, able[next((at for at, one in enumerate(found) if one is best), 0)]
+
+
+def _pauses(parts: Messages, run: Timeline, spans: Spans) -> PauseRows:
+    return pauses(whole(parts), run, spans)
 
 
 def _meetings(pauses_of: Callable[[], PauseRows]) -> dict[int, FloatArray]:

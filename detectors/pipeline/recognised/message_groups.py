@@ -86,9 +86,11 @@ def _as_many_as_usual(begins: BoolArray, repeats: BoolArray, call: IntArray) -> 
     """
     first = np.flatnonzero(begins | ~repeats)
     length = np.diff(np.append(first, len(begins)))
-    pair, times = np.unique(np.stack((call[first], length)), axis=1, return_counts=True)
+    lengths = int(length.max()) + 1
+    pair, _, number = distinct(call[first] * lengths + length)
+    pair = pair[np.argsort(np.bincount(number), kind="stable")]
     usual = np.zeros(int(call.max()) + 1, np.int64)
-    usual[pair[0][np.argsort(times, kind="stable")]] = pair[1][np.argsort(times, kind="stable")]  # the last one stays
+    usual[pair // lengths] = pair % lengths  # the last one stays
     usual = usual[call[first]]
     odd = length != usual
     # Odd runs of a call next to each other.

@@ -94,6 +94,21 @@ def groups(timeline: Timeline) -> list[Messages]:
     return [messages.take(part) for part in parts if known[part].all()]
 
 
+def several_open(messages: Messages) -> bool:
+    """Whether several ranks of a group send before they receive anything, of a line several of its ends: then it is no
+    chain (:func:`~scalana.detectors.pipeline.recognised.chains.find_chain`), however parts are taken together. True
+    only where times leave no doubt."""
+    ranks = int(max(messages.source.max(), messages.target.max())) + 1
+    sent_s, asked_s = np.full(ranks, np.inf), np.full(ranks, np.inf)
+    np.minimum.at(sent_s, messages.source, messages.sent_s)
+    np.minimum.at(asked_s, messages.target, messages.asked_s)
+    there, back = messages.source * ranks + messages.target, messages.target * ranks + messages.source
+    pairs = distinct(np.concatenate((there, back)))[0]
+    ends = np.bincount(pairs // ranks, minlength=ranks) == 1
+    opens = sent_s < asked_s
+    return int((opens & ends if ends.any() else opens).sum()) > 1
+
+
 def _pairs(timeline: Timeline) -> tuple[IntArray, IntArray, IntArray, IntArray] | None:
     """The sending and the receiving call of every message, and their ranks; None where there are no such, or calls were
     left out."""

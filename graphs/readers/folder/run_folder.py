@@ -14,6 +14,7 @@ from typing import Any
 from scalana.graphs.readers.folder.decoding import read_record
 from scalana.graphs.readers.folder.moved_sources import NOT_MOVED, Moved
 from scalana.graphs.readers.folder.one_job import require_one_job
+from scalana.graphs.readers.processes.chains import Chain
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import ProcessRecord, RecordError, Shared
 
@@ -91,6 +92,11 @@ class RunFolder:
         if isinstance(info.get("cwd"), str):
             info["cwd"] = self.moved.path(info["cwd"])
         return info
+
+    @property
+    def chain(self) -> Chain:
+        """The jobs that recorded into it one after the other."""
+        return Chain.of(self.info)
 
     def record_files(self) -> list[Path]:
         """Record files, by name."""

@@ -363,6 +363,27 @@ def test_it_is_known_where_a_helper_is_waited_for():
     assert _table(own, activities) == {(0, 1, 10, False): 22.5, (0, 3, 30, True): 37.5}
     where = dict(zip(activities.vertex.tolist(), zip(activities.waits_vertex, activities.waits_line), strict=True))
     assert where == {1: (-1, 0), 3: (2, 20)}
+    waits = activities.waits
+    assert activities.vertex[waits.activity].tolist() == [3, 3]
+    assert dict(zip(waits.vertex.tolist(), waits.seconds.tolist(), strict=True)) == {1: 5e-3, 2: 0.0325}
+    assert waits.interpreter_s.tolist() == waits.seconds.tolist()
+    assert waits.at_s.tolist() == [0.05, 0.05]  # within the same tenth of a second
+
+
+def test_who_waits_in_a_library_or_for_a_child_does_not_wait_for_the_interpreter():
+    # Main waits in a function that waits until 30 ms, while a thread works; then for a child in another process.
+    rows = [(0, t, 2, 0, STATE_LOCK) for t in np.arange(2.5, 30, 5)]
+    rows += [(0, t, 1, 0, STATE_LOCK) for t in np.arange(32.5, 60, 5)]
+    rows += [(1, t, 3, 5, STATE_RUNNING) for t in np.arange(2.5, 30, 5)]
+    rows += [(2, t, 4, 5, STATE_RUNNING) for t in np.arange(32.5, 60, 5)]
+    threads = _threads((0, 0, 0), (0, 0, -1), (0, 1, -1))
+    gaps, places = _gaps((0, 0, 60, 1, -1, 7)), _places(5, waits=(2,))
+    _, activities = own_work(gaps, _samples(*rows), threads, places, PERIOD)
+    waits = activities.waits
+    assert set(activities.vertex[waits.activity].tolist()) == {3, 4}
+    assert waits.seconds.sum() == pytest.approx(0.06)
+    of_child = activities.vertex[waits.activity] == 4
+    assert of_child.any() and not waits.interpreter_s[of_child | (waits.vertex == 2)].any()
 
 
 def test_helpers_of_other_ranks_and_locations_in_calls_do_not_count():

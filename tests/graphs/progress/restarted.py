@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from scalana.runtime.record.format import SPAN_TYPE
@@ -21,10 +21,11 @@ class Started:
     start_ms: float
     boot_ms: float = 500.0
     """Until the first step."""
+    meta: dict[str, str] = field(default_factory=lambda: {"ppid": "7"})
 
     def __post_init__(self) -> None:
         self.ranks = [
-            Rank(self.folder, rank, 2, {"ppid": "7"}, start_ms=self.start_ms, name=f"host-{self.number}{rank}-0.rec")
+            Rank(self.folder, rank, 2, self.meta, start_ms=self.start_ms, name=f"host-{self.number}{rank}-0.rec")
             for rank in range(2)
         ]
         self.step = 0

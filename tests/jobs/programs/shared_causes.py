@@ -7,8 +7,11 @@ first ones.
 import gc
 import os
 import pickle
+import queue
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 import torch
@@ -18,6 +21,8 @@ import scalana
 
 CAUSE, PART = sys.argv[1], float(sys.argv[2])
 STEPS, FIRST = 30, 6
+LOG = tempfile.TemporaryFile("w")
+INBOX, TABLE, READY, STOP = queue.SimpleQueue(), threading.Lock(), threading.Event(), threading.Event()
 BUFFER = torch.ones(int(PART * 6_000_000))
 OBJECTS = [{"name": str(n), "number": n} for n in range(int(PART * 60_000))]
 
@@ -55,6 +60,57 @@ def communicate():
     dist.all_reduce(BUFFER)  # <- communicate
 
 
+def count(texts):
+    seen = {}
+    for text in texts:
+        seen[text % 97] = seen.get(text % 97, 0) + 1  # <- interpreter
+    return seen
+
+
+def count_beside():
+    while not STOP.is_set():
+        begun = time.thread_time()
+        count(range(50_000))
+        if PART < 1.0:
+            time.sleep((time.thread_time() - begun) * (1.0 / PART - 1.0))
+
+
+def interpreter():
+    total = 0
+    for n in range(300_000):
+        total += n * n % 7  # <- next to it
+    return total
+
+
+def flush_beside():
+    while INBOX.get() is not None:
+        with TABLE:
+            READY.set()
+            time.sleep(PART * 0.04)  # <- lock
+
+
+def lock():
+    READY.clear()
+    INBOX.put(0)
+    READY.wait()
+    with TABLE:
+        pass
+
+
+def python():
+    codes = []
+    for n in range(int(PART * 500_000)):
+        codes.append(n % 50)  # <- python
+    return codes
+
+
+def log():
+    for _ in range(int(PART * 20)):
+        LOG.write("loss 1.0\n")
+        LOG.flush()
+        os.fsync(LOG.fileno())  # <- log
+
+
 def nothing():
     pass
 
@@ -80,7 +136,15 @@ def main():
         last = Node(last)
     if "RANK" in os.environ:
         dist.init_process_group("gloo")
+    beside = {"interpreter": count_beside, "lock": flush_beside}.get(CAUSE)
+    thread = threading.Thread(target=beside, daemon=True) if beside else None
+    if thread is not None:
+        thread.start()
     step_s = train()
+    if thread is not None:
+        STOP.set()
+        INBOX.put(None)
+        thread.join()
     if int(os.environ.get("RANK", 0)) == 0:
         print(step_s)
     if dist.is_initialized():
