@@ -57,8 +57,8 @@ class Requests:
     def some(self, chosen: BoolArray | IntArray) -> Requests:
         """Some of them."""
         phases = (self.prefill.some(chosen), self.decode.some(chosen))
-        rest = (self.token_s[chosen], self.slow_token_s[chosen], self.uncached[chosen])
-        return Requests(self.rank[chosen], self.batch[chosen], *phases, *rest)
+        times = (self.token_s[chosen], self.slow_token_s[chosen])
+        return Requests(self.rank[chosen], self.batch[chosen], *phases, *times, self.uncached[chosen])
 
 
 def requests_of(spans: Spans, ranks: int) -> Requests | None:
@@ -77,8 +77,8 @@ def requests_of(spans: Spans, ranks: int) -> Requests | None:
         spans.integers("batch")[decode],
         _phase(rows[0], spans),
         _phase(decode, spans),
-        spans.integers("median_ns")[decode] * 1e-9,
-        spans.integers("p95_ns")[decode] * 1e-9,
+        np.asarray(spans.integers("median_ns")[decode] * 1e-9),
+        np.asarray(spans.integers("p95_ns")[decode] * 1e-9),
         spans.integers("uncached")[decode] > 0,
     )
 
@@ -86,4 +86,4 @@ def requests_of(spans: Spans, ranks: int) -> Requests | None:
 def _phase(rows: IntArray, spans: Spans) -> Phase:
     seconds = spans.end_s(rows) - spans.start_s(rows)
     tokens, threads, cpu_ns = (spans.integers(key)[rows] for key in ("tokens", "threads", "process_cpu_ns"))
-    return Phase(rows, seconds, tokens, threads, cpu_ns * 1e-9)
+    return Phase(rows, seconds, tokens, threads, np.asarray(cpu_ns * 1e-9))

@@ -170,12 +170,14 @@ class Generation:
         if entered is None or core is None or failure is not None:
             return
         try:
-            self._called(*entered, core.now())
+            batch, length, began, cpu_ns = entered
+            self._called((batch, length), began, cpu_ns, core.now())
         except Exception as other:
             _patches.failed("loops that generate are not timed", other)
 
-    def _called(self, batch: int, length: int, began: int, cpu_ns: int, now: int) -> None:
-        """A call is over."""
+    def _called(self, shape: tuple[int, int], began: int, cpu_ns: int, now: int) -> None:
+        """A call is over, of some sequences with some tokens each."""
+        batch, length = shape
         thread = get_ident()
         request = self._open.get(thread)
         grows = request is not None and batch == request.batch and length == request.length + 1 and length > 2
@@ -211,9 +213,11 @@ class Generation:
         steps, (first, second, third) = sorted(request.steps_ns), request.cpu_ns
         batch, (before, after) = ("batch", request.batch, "threads"), request.threads
         of_prefill = (KEY, PREFILL, "tokens", request.tokens, *batch, before, "process_cpu_ns", second - first)
-        of_decode = (KEY, DECODE, "tokens", len(steps), *batch, after, "process_cpu_ns", third - second)
-        of_decode += ("median_ns", steps[len(steps) // 2], "p95_ns", steps[min(len(steps) * 95 // 100, len(steps) - 1)])
-        of_decode += ("inside_ns", request.inside_ns, "uncached", int(request.uncached))
+        times = ("median_ns", steps[len(steps) // 2], "p95_ns", steps[min(len(steps) * 95 // 100, len(steps) - 1)])
+        of_decode = (
+            *(KEY, DECODE, "tokens", len(steps), *batch, after, "process_cpu_ns", third - second),
+            *(*times, "inside_ns", request.inside_ns, "uncached", int(request.uncached)),
+        )
         self._span(PREFILL, request.began, request.prefilled, of_prefill)
         self._span(DECODE, request.prefilled, request.ended, of_decode)
 
