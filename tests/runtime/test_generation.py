@@ -38,7 +38,7 @@ def test_prefill_and_decode_of_each_request_after_the_first(tmp_path: Path) -> N
 
 
 def test_a_class_is_left_as_it_was() -> None:
-    from scalana.runtime.torch.generation import Generation
+    from scalana.runtime.torch.sequences.generation import Generation
 
     class Own(torch.nn.Linear):
         def __call__(self, x):
