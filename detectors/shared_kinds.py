@@ -41,6 +41,35 @@ def _on_devices(name: str, meaning: str, rule: str, claim: str, mended: str, is_
 
 SHARED = (
     Kind(
+        "slow-source",
+        "a source of a mixture of data (a data set, a modality) is far more expensive to load than the others, so that "
+        "steps are late for it, with what dealing it out evenly or more workers would save",
+        "A source of a mixture of data is far more expensive to load than the others.",
+        (
+            Claim(
+                "{Ranks} {loads|load} {times:source_times} times as much of source `{text:source}` as the median rank: "
+                "it has {percent:source_samples} of the samples of {count:sources} sources, and takes "
+                "{percent:source_share} of the time of loading",
+                ("source_times",),
+            ),
+            Claim(
+                "Only {ranks} {loads|load} source `{text:source}`: it has {percent:source_samples} of the samples of "
+                "{count:sources} sources, and takes {percent:source_share} of the time of loading",
+                ("source_alone",),
+            ),
+            Claim(
+                "Source `{text:source}` has {percent:source_samples} of the samples of {count:sources} sources, and "
+                "takes {percent:source_share} of the time of loading",
+                ("source",),
+            ),
+            Claim("A source of data is more expensive to load than the others"),
+        ),
+        arrival="waits for data",
+        spends=False,
+        mended="with another way to load it",
+        unmended="Another way to load it would not shorten the run",
+    ),
+    Kind(
         "input-bound",
         "all ranks wait for data in their steps, with what more workers of their DataLoaders would save",
         "All ranks wait for data in every step.",

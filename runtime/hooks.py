@@ -22,6 +22,7 @@ HOOKS = (
     ("torch.optim.optimizer", "scalana.runtime.steps", "mark_optimizer_steps"),
     ("torch.autograd.profiler", "scalana.runtime.device.windows", "watch_steps"),
     ("torch.utils.data.dataloader", "scalana.runtime.torch.loaders", "record_loading"),
+    ("torch.utils.data._utils.fetch", "scalana.runtime.torch.sources.loads", "record_sources"),
     ("torch.serialization", "scalana.runtime.checkpoints", "record_files"),
     ("torch.distributed.checkpoint.state_dict_saver", "scalana.runtime.checkpoints", "record_saving"),
     ("torch.distributed.checkpoint.state_dict_loader", "scalana.runtime.checkpoints", "record_loading"),

@@ -60,12 +60,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     Raises:
         UsageError: naming these tests.
     """
-    others = [item.nodeid for item in session.items if not _measures(item)]
+    others = [item.nodeid for item in session.items if not measures(item)]
     if session.config.getoption("--alone", False) and others:
         raise pytest.UsageError("these failed, and measure nothing: " + ", ".join(others))
 
 
-def _measures(item: pytest.Item) -> bool:
+def measures(item: pytest.Item) -> bool:
     """Whether a test has the mark, or is of a module whose tests make several attempts."""
     module = item.getparent(pytest.Module)
     return item.get_closest_marker(MARK) is not None or (module and getattr(module.obj, "attempts", None)) is attempts

@@ -8,10 +8,12 @@ import signal
 import tempfile
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from scalana.api import STRICT
 
 from .attempts import (
+    measures,
     pytest_addoption,
     pytest_collection_finish,
     pytest_runtest_protocol,
@@ -39,9 +41,56 @@ LONGEST = (
 """Come first, then all other files that have slow tests: with several files at a time, nobody waits for them at the
 end."""
 
+COMPUTES = "computes"
+"""The mark of tests that the whole suite leaves to the time that all others do not use."""
+COMPUTING = (
+    "tests/detectors/",
+    "tests/frontend/models/",
+    "tests/frontend/python/",
+    "tests/graphs/adjust/",
+    "tests/graphs/attribution/",
+    "tests/graphs/bursts/",
+    "tests/graphs/calls/",
+    "tests/graphs/dependences/",
+    "tests/graphs/readers/",
+    "tests/graphs/steps/",
+    "tests/graphs/structure/",
+    "tests/importers/",
+    "tests/workload/",
+)
+"""Where fast tests get this mark: they compute in their own process, and wait for nothing."""
+COMPUTING_LONG = (
+    "tests/detectors/delays/test_classes.py",
+    "tests/detectors/pipeline/test_culprits.py",
+    "tests/detectors/pipeline/test_messages.py",
+    "tests/detectors/pipeline/test_plans.py",
+    "tests/detectors/pipeline/test_schedules.py",
+    "tests/detectors/pipeline/test_simulate.py",
+    "tests/detectors/runs/test_scaling_models.py",
+    "tests/frontend/models/",
+    "tests/frontend/python/test_build.py",
+    "tests/graphs/dependences/test_matching.py",
+    "tests/graphs/test_operator_costs.py",
+    "tests/importers/test_flight_damage.py",
+    "tests/runtime/pipeline/test_layers.py",
+    "tests/runtime/test_record_format.py",
+    "tests/scalana/test_pipeline_command.py",
+    "tests/scalana/test_scaling_command.py",
+    "tests/workload/test_played.py",
+)
+"""Where all tests do, slow ones, too."""
+
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")  # no test fails for the time that it takes
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow = {item.path for item in items if item.get_closest_marker("slow")}
+    measuring = {item.path for item in items if measures(item)}
+    for item in items:
+        where = COMPUTING_LONG if item.get_closest_marker("slow") else COMPUTING + COMPUTING_LONG
+        if item.nodeid.startswith(where) and item.path not in measuring:
+            item.add_marker(COMPUTES)
 
     def place(item: pytest.Item) -> tuple[int, bool]:
         longest = (number for number, name in enumerate(LONGEST) if item.nodeid.startswith(name))

@@ -194,7 +194,7 @@ ROOMS = {
         ("delays", "streams"),
         ("rollup",),
         ("whatif", "when"),
-        ("noise", "efficiency", "lengths"),
+        ("noise", "efficiency", "lengths", "sources"),
         ("facts", "analysis", "reconcile", "ranking"),
         ("detector", "annotator"),
         ("late_ranks", "limits", "slow_workers", "serving", "hang", "device", "pipeline", "rl", "runs", "annotate"),

@@ -12,6 +12,7 @@ from scalana.detectors.annotator import Annotated
 from scalana.detectors.evidence import Loading
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
+from scalana.detectors.sources.mixture import MIXTURE
 from scalana.detectors.when.span_periods import periods_of
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.spans.span_columns import Spans
@@ -29,11 +30,12 @@ class LoadingData:
         if not len(rows):
             return Annotated(findings)
         loading = periods_of(spans, rows, ranks)
+        sections = {MIXTURE.name: facts.mixture} if facts.mixture is not None else {}
 
         def loads(finding: Finding) -> bool:
             return finding.entries is not None and facts.work_of(finding).lies_in(loading)
 
-        return Annotated([_with_loader(one, rows, spans) if loads(one) else one for one in findings])
+        return Annotated([_with_loader(one, rows, spans) if loads(one) else one for one in findings], sections)
 
 
 def _with_loader(finding: Finding, rows: IntArray, spans: Spans) -> Finding:

@@ -11,6 +11,7 @@ from scalana.detectors.evidence.at_place import (
     SlowedLine,
     Turn,
 )
+from scalana.detectors.evidence.data_sources import OtherLoading, SlowSource
 from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
 from scalana.detectors.evidence.evidence import Evidence
 from scalana.detectors.evidence.flat import Flat
@@ -76,6 +77,7 @@ __all__ = [
     "ModuleWorkCompared",
     "OpenOperation",
     "OverSteps",
+    "OtherLoading",
     "OwnOperator",
     "PipelineTime",
     "PlaceTime",
@@ -84,6 +86,7 @@ __all__ = [
     "ScalingForecast",
     "Serialising",
     "SizeCosts",
+    "SlowSource",
     "SlowedLine",
     "SlowRank",
     "StartedBy",

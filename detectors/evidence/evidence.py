@@ -20,6 +20,7 @@ from scalana.detectors.evidence.at_place import (
     SlowedLine,
     Turn,
 )
+from scalana.detectors.evidence.data_sources import SlowSource
 from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
 from scalana.detectors.evidence.flat import Flat, as_dict, plain, updated
 from scalana.detectors.evidence.lengths import UnevenLengths
@@ -106,6 +107,7 @@ class Evidence:
     region: str | None = None
     """Nested names, joined by slashes."""
     loading: Loading | None = None
+    source: SlowSource | None = None
     module_work: ModuleWorkCompared | None = None
     lost_by_phase: LostByPhase | None = None
     in_steps: InSteps | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence import InputBound, TaskTail, Transfers, WorkerBound
+from scalana.detectors.evidence import InputBound, SlowSource, TaskTail, Transfers, WorkerBound
 from scalana.detectors.whatif.slow_links import Reach
 
 ADVICE = {
@@ -94,6 +94,27 @@ LOAD_AHEAD = (
     "and pin_memory=True with non_blocking copies."
 )
 """Where it is not known how many workers load."""
+
+
+_OTHER_LOADING = {
+    "dealt-evenly": "Deal the samples of `{source}` out over the ranks in each step, so that all load the same number, "
+    "instead of a whole batch on one rank.",
+    "in-every-batch": "Put the same share of `{source}` into every batch, instead of batches of this source alone.",
+    "more-workers": "Load with more workers: DataLoader(num_workers={workers}).",
+    "own-workers": "Give `{source}` a DataLoader with workers of its own, and join its samples with the others in the "
+    "training loop.",
+    "further-ahead": "Load more batches ahead: DataLoader(prefetch_factor=...) twice as large.",
+}
+"""By what would change."""
+
+
+def advise_source(known: SlowSource) -> str:
+    """What to change of how a source is loaded, and of itself."""
+    cheaper = f"Or make a sample of `{known.source}` cheaper: preprocess, cache or shrink it."
+    if not known.other_loading:
+        return cheaper.removeprefix("Or ").capitalize()
+    text = _OTHER_LOADING[known.other_loading[0].change]
+    return f"{text.format(source=known.source, workers=2 * known.source_workers or 1)} {cheaper}"
 
 
 def advise_workers(bound: WorkerBound) -> str:

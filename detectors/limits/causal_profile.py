@@ -15,12 +15,12 @@ import numpy as np
 
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.facts import Facts
-from scalana.detectors.limits.critical_path import CriticalPath, critical_path
 from scalana.detectors.limits.stretch import Stretch
 from scalana.detectors.rollup.named_place import CodeLocation, named_places
 from scalana.detectors.section_name import SectionName
 from scalana.detectors.thresholds.limits import MOST_FINDINGS
 from scalana.detectors.thresholds.shares import MINOR, WORTH_IF_ONCE
+from scalana.detectors.whatif.critical_path import CriticalPath, critical_path
 from scalana.detectors.whatif.replay import Change
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations

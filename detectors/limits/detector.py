@@ -22,11 +22,13 @@ from scalana.detectors.limits import (
     worker_bound,
 )
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
+from scalana.detectors.limits.data import slow_source
 from scalana.detectors.limits.shared_cause import SharedCause
 from scalana.detectors.reconcile import Extent, Verdict, covered
 from scalana.detectors.thresholds.shares import MAJORITY
 
 RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
+    slow_source.slow_source,
     input_bound.input_bound,
     worker_bound.worker_bound,
     task_tail.task_tail,
@@ -39,9 +41,10 @@ RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     python_loops.python_loops,
 )
 """Where two speak of the same seconds, the earlier one has the word."""
-OF_ACCOUNTED = (input_bound.input_bound, worker_bound.worker_bound)
+OF_ACCOUNTED = (slow_source.slow_source, input_bound.input_bound, worker_bound.worker_bound)
 """Those for runs whose pipelines and loops have accounts of their own."""
 KINDS = (
+    slow_source.KIND,
     input_bound.KIND,
     worker_bound.KIND,
     task_tail.KIND,

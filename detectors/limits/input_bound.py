@@ -51,7 +51,7 @@ def input_bound_by(savings: Savings, profile: CausalProfile, facts: Facts) -> li
         return []
     if int(waits.workers.min()) < 0:
         return []
-    activities, seconds = _work(waits, facts)
+    activities, seconds = loading_work(waits, facts)
     helped_s = float(seconds[facts.timeline.activities.helper[activities]].sum())
     if int(waits.workers.max()) > 0 and helped_s < MAJORITY * float(seconds.sum()):
         return []  # not for batches that are made, but for their way here, or for a core
@@ -64,7 +64,7 @@ def input_bound_by(savings: Savings, profile: CausalProfile, facts: Facts) -> li
 def _finding(waits: DataWaits, spent: tuple[IntArray, FloatArray], savings: Savings, facts: Facts) -> Finding:
     """The finding. ``spent`` are the activities that make up the waiting, and the seconds of each."""
     psg, (activities, seconds) = facts.psg, spent
-    place, work = _place(activities, seconds, waits, facts)
+    place, work = loading_place(activities, seconds, waits, facts)
     here = psg[place.vertex].place
     line, end_line = place.lines(here)
     loading = loading_at(waits.rows, facts)
@@ -108,7 +108,7 @@ def loading_at(rows: IntArray, facts: Facts) -> Loading:
     return Loading(workers if workers >= 0 else None, spans.names[data_set] if data_set >= 0 else None)
 
 
-def _work(waits: DataWaits, facts: Facts) -> tuple[IntArray, FloatArray]:
+def loading_work(waits: DataWaits, facts: Facts) -> tuple[IntArray, FloatArray]:
     """The activities that ranks wait in for data, or that others do meanwhile, with the seconds of each."""
     timeline, psg, spans = facts.timeline, facts.psg, facts.ppg.spans
     at = set(zip(spans.vertex[waits.rows].tolist(), spans.line[waits.rows].tolist(), strict=True))
@@ -129,7 +129,7 @@ def _work(waits: DataWaits, facts: Facts) -> tuple[IntArray, FloatArray]:
     return rows, weighted_count(timeline.own.activity, timeline.own.seconds, len(activities))[rows]
 
 
-def _place(
+def loading_place(
     activities: IntArray, seconds: FloatArray, waits: DataWaits, facts: Facts
 ) -> tuple[CodeLocation, list[tuple[int, float]]]:
     """The place that holds most of the work, else where the data are asked for; and the work that is named by it."""

@@ -11,6 +11,7 @@ Why: More than one.
 - `named_phases`: steps of a loop that nobody marked, and those in which answers are scored, or weights go back
 - `worker_bound`: rounds of calls from which one to the next is a step
 - `worker_groups`: calls that are handed over at a line, from which more workers can be predicted for
+- `slow_source`: steps with and without a source, and workers, that are compared
 - `task_tails`: threads that are a pool, and calls
 - `thread_plans`: requests with a number of threads, for it to be compared
 """
@@ -46,6 +47,7 @@ Why: The mean of fewer is moved by one that stands out.
 - `task_farms`: pieces from which a rank is one of a pool
 - `uneven_tasks`: pieces between the same two calls from which one knows what is ordinary, and large ones that are no
   accident
+- `mixture`: batches of the steady state from which a mixture is looked at
 """
 SHOWS_THE_SPREAD = 8
 """Values from which their distribution is known, and not only their mean.

@@ -50,6 +50,7 @@ Why: Clocks, caches and frequencies make ranks with equal work differ by some pe
 - `scaling.detector`: part of a place's own seconds below which its loss is none
 - `significance`: differences below this part of the stretch are no finding
 - `worker_bound`: part of what the best number of workers saves, by which fewer may save less
+- `slow_source`: part by which a way to load may be longer than the best one and be named first
 """
 TRUSTED_REPLAY = 0.05
 """Relative error of a replay, or a model, of what was recorded, above which it predicts nothing.
@@ -61,6 +62,7 @@ Why: A prediction is no better than the replay of what is known.
 - `findings`: error of the model above which a finding has no saving
 - `job_causes`
 - `rl.account`: error of a model, relative to a step, up to which what it predicts is used in advice
+- `mixture`: part by which a model of loaders may be off
 - `task_tails`: by how much the replay of a round may differ from it
 """
 EVEN = 0.1

@@ -91,6 +91,7 @@ Why: A choice, for two threads of one core that both compute.
 - `slow_links`: times the seconds a byte of the fastest route up to which another one is as fast
 - `uneven_tasks`: times what is ordinary that a piece computes at most to be one like the others
 - `worker_bound`: times as many rounds of calls as steps, up to which each is one
+- `slow_source`: times what the median rank loads of a source, from which a rank is named
 """
 FAR_MORE = 2.0
 """Factor from which something is not like what it is compared with.
@@ -110,6 +111,7 @@ Why: More than two threads of one core, or a busy neighbour, make of equal work 
 - `step_presence`: periods of the sampler that a step's cost must last, to be seen in each step that has any
 - `task_farms`: times the median that a piece takes which is not like the others
 - `uneven_tasks`: times what is ordinary that a piece computes which is not like the others
+- `slow_source`: times what a sample of the other sources costs, and what other workers load of a source
 - `task_tails`: times as long as the median call, from which a call is long
 """
 BACKWARD_PER_FORWARD = 2.0
@@ -128,6 +130,7 @@ Why: The smallest change of a whole number.
 - `pools`: pieces into which each call is cut where pieces are smaller
 - `remedies`: times as many processes that generate, or that train
 - `worker_bound`: times as many workers
+- `mixture`: times as many workers, or batches ahead
 - `task_tails`: pieces into which long calls are cut, and times as many threads
 """
 NOT_THE_CORE = 3.0

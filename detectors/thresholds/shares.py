@@ -122,6 +122,7 @@ Why: A choice: five times as much as where repetitions show the noise.
   of their hosts to be a cause
 - `python_loops`: part of a step that a cause must save; times WORTH_FOLLOWING, what a loop must take to be looked at
 - `worker_bound`: part of a step that more workers must save
+- `slow_source`: part of the steady state that another way to load must save
 - `task_tail`: part of the run that another order must save
 - `serving.detector`: part of the run that another number of threads must save
 """
@@ -243,6 +244,7 @@ Why: A choice: shares of CPU time are samples, and vary on busy cores.
 - `interference`: part of an excess on a CPU from which the line itself does more there
 - `module_times`: part of what a finding's ranks spend more at its place that a module must take longer, to be named for
   it
+- `slow_source`: part of the time of loading that a source takes at least
 """
 WARM_UP = 1 / 3
 """Part of the steps up to which a cost that falls to its lasting level has warmed up.
@@ -326,6 +328,7 @@ Why: Nothing else can be as much.
   work that one place must hold to limit these
 - `limits_on_devices`: part of what a device has nothing to do that causes which all share must explain, for the rest
   to be no finding about its rank
+- `slow_source`: part of the ranks up to which those that load more are named
 - `python_loops`: part of the time in loops that must be on a CPU, or wait for one
 """
 CLEAR_MAJORITY = 0.6

@@ -26,14 +26,20 @@ def record_loading(module: Any) -> None:
     Batches of all loaders come out of one method: whether a loader has workers shows in how long that takes.
     """
     patches = Patches("torch.utils.data")
-    marks: dict[tuple[Any, Any], span] = {}
+    marks: dict[tuple[Any, ...], span] = {}
 
     def wrap(inner: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def __next__(iterator: Any) -> Any:
             if session.core is None:
                 return inner(iterator)
-            with _mark(iterator, marks, patches):
+            waiting = _mark(iterator, marks, patches).again(False)
+            waiting.__enter__()
+            try:
                 batch = inner(iterator)
+            except BaseException:
+                waiting.end()
+                raise
+            _end(waiting, iterator)
             for listener in _listeners:
                 listener()
             return batch
@@ -43,13 +49,24 @@ def record_loading(module: Any) -> None:
     patches.wrap(getattr(module, "_BaseDataLoaderIter", None), "__next__", wrap, "waits for data")
 
 
-def _mark(iterator: Any, marks: dict[tuple[Any, Any], span], patches: Patches) -> span:
+def _end(waiting: span, iterator: Any) -> None:
+    """A batch is there: which one, as its loader numbers them."""
+    handed_out = getattr(iterator, "_rcvd_idx", getattr(iterator, "_num_yielded", None))
+    if isinstance(handed_out, int):
+        waiting.end(batch=handed_out - 1)
+    else:
+        waiting.end()
+
+
+def _mark(iterator: Any, marks: dict[tuple[Any, ...], span], patches: Patches) -> span:
     """The span of all iterators alike, which is entered again and again; of what it does not know, a bare one."""
     try:
-        key = type(iterator._dataset), iterator._num_workers
+        workers = iterator._num_workers
+        key = type(iterator._dataset), workers, getattr(iterator, "_prefetch_factor", None) or 0
         mark = marks.get(key)
         if mark is None:
-            mark = marks[key] = span(NAME, "data", None, dataset=key[0].__name__, workers=key[1])
+            ahead = workers * key[2]
+            mark = marks[key] = span(NAME, "data", None, dataset=key[0].__name__, workers=workers, ahead=ahead)
         return mark
     except Exception as failure:
         patches.failed("dataset and workers of a DataLoader are not recorded", failure)

@@ -115,7 +115,7 @@ def _shares(analysed: Analysed | None, width: int, paint: Paint) -> list[str]:
 
 def _which(analysed: Analysed) -> str:
     if analysed.first_step is None:
-        return "in the last seconds"
+        return f"in the last {analysed.steps} steps" if analysed.steps else "in the last seconds"
     return f"in steps {analysed.first_step} to {analysed.last_step}"
 
 

@@ -28,6 +28,8 @@ _EVERY_S = 2.0
 _VERDICT_EVERY_S = 30.0
 _SHARE = 0.01
 """Of a core, that verdicts may take: after a long analysis, the next one comes later."""
+_UNMARKED_AFTER_S = 20.0
+"""A job that marks no step by then is taken for one that marks none: its steps are those that communication shows."""
 _KEPT_S = 20.0
 
 
@@ -147,14 +149,21 @@ class _VerdictTimes:
             self._first_step = view.steps[0][0]
             self._next_step = self._first_step + self._after
         self._next_s = time.monotonic() + max(_EVERY_S, (time.process_time() - begin) / _SHARE)
-        if self._first_step is None or last < self._next_step:
+        if not self._is_due(view, last):
             return
         assert self._looker is not None
         analysed = self._looker.look().analysed
-        if analysed is not None and (line := self._verdicts.take(analysed, time.time())):
+        is_enough = analysed is not None and (bool(view.steps) or analysed.steps >= self._after)
+        if analysed is not None and is_enough and (line := self._verdicts.take(analysed, time.time())):
             self._say(line)
         self._next_step = last + self._after
         self._next_s = time.monotonic() + max(_VERDICT_EVERY_S, (time.process_time() - begin) / _SHARE)
+
+    def _is_due(self, view: View, last: int) -> bool:
+        """Whether enough steps were made; where none are marked, whether it is worth to look for some."""
+        if self._first_step is not None:
+            return last >= self._next_step
+        return view.seconds >= _UNMARKED_AFTER_S
 
     def _view(self) -> View:
         from scalana.live.look import Looker

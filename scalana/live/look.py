@@ -116,12 +116,14 @@ class Looker:
         except RunDataError:
             return None
         steps = report.analysis.steps
+        is_numbered = steps is not None and bool(moment.step_s)
         return Analysed(
-            first_step=int(steps.number[0]) if steps is not None else None,
-            last_step=int(steps.number[-1]) if steps is not None else None,
+            first_step=int(steps.number[0]) if steps is not None and is_numbered else None,
+            last_step=int(steps.number[-1]) if steps is not None and is_numbered else None,
             step_s=float(steps.length_s().mean()) if steps is not None else 0.0,
             parts=_parts(report),
             causes=tuple(self._causes(report, moment)),
+            steps=len(steps) if steps is not None else 0,
         )
 
     def _causes(self, report: Report, moment: Moment) -> list[Cause]:
@@ -163,7 +165,7 @@ def _cause(report: Report, finding: Finding, moment: Moment) -> Cause:
         who=moment.names.many(finding.ranks, run.ranks),
         lost_share=finding.lost_share,
         saving_share=max(finding.saving_s or 0.0, 0.0) / run.seconds if run.seconds else 0.0,
-        since_step=since,
+        since_step=since if moment.step_s else None,
         since_unix_s=time.time() - ago_s,
         is_older=trend is None or trend.from_step is None,
     )

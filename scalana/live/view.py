@@ -47,6 +47,7 @@ class Analysed:
     """The last steps, analysed as a report analyses a run."""
 
     first_step: int | None
+    """None where no steps are marked: those that communication shows have no number that lasts."""
     last_step: int | None
     step_s: float
     """Of these, on average; 0 where there are none."""
@@ -54,6 +55,8 @@ class Analysed:
     """Where the time of the ranks goes in them: names and shares, which add up to 1."""
     causes: tuple[Cause, ...]
     """The largest first."""
+    steps: int = 0
+    """How many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ def _analysed(analysed: Analysed) -> dict[str, Any]:
     return {
         "first": analysed.first_step,
         "last": analysed.last_step,
+        "count": analysed.steps,
         "step_s": round(analysed.step_s, 6),
         "shares": {name: round(share, 4) for name, share in analysed.parts},
     }

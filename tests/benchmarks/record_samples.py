@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.samples.conftest import finish, start
+from tests.samples.conftest import scalana
 from tests.samples.planted import read_samples
 from tests.samples.test_scaling_samples import SCALING_SAMPLES, Comparison
 
@@ -26,7 +26,7 @@ def record_torch(runs: Path) -> None:
         folder = runs / sample.name
         if (folder / "run.json").is_file():
             continue
-        done = finish(start("run", "--no-report", "-o", str(folder), "--", *sample.launch, str(sample.path)))
+        done = scalana("run", "--no-report", "-o", str(folder), "--", *sample.launch, str(sample.path))
         if done.returncode:
             sys.exit(f"{sample.name} ended with {done.returncode}:\n{done.stderr[-2000:]}")
 

@@ -46,9 +46,11 @@ def test_each_batch_that_is_waited_for_is_a_span(tmp_path: Path) -> None:
     assert done.stdout == plain.stdout and "no such number" in done.stdout
     record = min(jobs.records(tmp_path), key=lambda one: int(one.meta["start_ns"]))
     loading = [(kind, name, attributes) for kind, name, _, attributes in told(record) if kind == "data"]
-    alone, helped = {"dataset": "Numbers", "workers": 0}, {"dataset": "range", "workers": 1}
+    alone, helped = {"dataset": "Numbers", "workers": 0, "ahead": 0}, {"dataset": "range", "workers": 1, "ahead": 2}
     # The fourth number raises; of the second loader, the third call says that there is no more.
-    assert loading == [("data", "DataLoader", alone)] * 4 + [("data", "DataLoader", helped)] * 3
+    wanted = [alone | {"batch": 0}, alone | {"batch": 1}, alone | {"batch": 2}, alone]
+    wanted += [helped | {"batch": 0}, helped | {"batch": 1}, helped]
+    assert loading == [("data", "DataLoader", attributes) for attributes in wanted]
     assert not any("torch.utils.data" in note for note in record.notes)
     spans = zip(record.spans.path, told(record), strict=True)  # the collector of a busy machine leaves some, too
     lines = {record.frames(path)[-1].line for path, (kind, *_) in spans if kind == "data"}

@@ -12,7 +12,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from scalana import api
 from tests.needs import torch_or_skip
 from tests.tools.fork_server import launcher
 
+from .alone import alone, give_way
 from .planted import SAMPLES, Sample, read_samples
 
 ROOT = SAMPLES.parent
@@ -42,6 +43,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if name in metafunc.fixturenames:
             samples = [s for s in read_samples(Path(os.environ.get("SAMPLES_FOLDER", SAMPLES))) if wanted(s)]
             metafunc.parametrize(name, samples, ids=[sample.name for sample in samples])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def gives_way() -> None:
+    give_way()
 
 
 @dataclass
@@ -67,22 +73,22 @@ class Recording:
         return self.report["findings"]
 
 
-def start(*arguments: str, **variables: str) -> subprocess.Popen[str]:
-    """Starts the command as a user does, from the checkout."""
+def scalana(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command as a user does, from the checkout, to its end."""
+    return alone(lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", "scalana", *arguments],
         cwd=ROOT,
-        env={**os.environ, "PATH": programs, "OMP_NUM_THREADS": "1", **variables},
+        env={**os.environ, "PATH": programs, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-
-
-def finish(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
-    """Waits for the end of a command; what takes too long is killed."""
     try:
         out, err = process.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -90,11 +96,6 @@ def finish(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
         process.communicate()
         raise
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-
-def scalana(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command to its end."""
-    return finish(start(*arguments))
 
 
 def launch(sample: Sample) -> tuple[str, ...]:
@@ -120,26 +121,21 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     def folder(sample: Sample, fix: bool, attempt: int) -> Path:
         return runs / (sample.name + ("-fixed" if fix else "") + (f"-{attempt}" if attempt else ""))
 
-    def begin(sample: Sample, fix: bool, attempt: int) -> subprocess.Popen[str]:
+    def make(sample: Sample, fix: bool, attempt: int) -> Recording | str:
         command = [*launch(sample), str(sample.path), *(["--fix"] if fix else [])]
-        into = str(folder(sample, fix, attempt))
-        return start("run", "--no-report", "-o", into, "--", *command)
-
-    def end(sample: Sample, fix: bool, attempt: int, process: subprocess.Popen[str]) -> None:
+        into = folder(sample, fix, attempt)
         try:
-            done = finish(process)
+            done = scalana("run", "--no-report", "-o", str(into), "--", *command)
         except subprocess.TimeoutExpired:
-            outcome: Recording | str = f"{sample.name} did not end within {LIMIT_S} s"
-        else:
-            outcome = Recording(folder(sample, fix, attempt), done.stdout)
-            if done.returncode != 0:
-                outcome = f"{sample.name} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
-        seen[sample.path, fix, attempt] = outcome
+            return f"{sample.name} did not end within {LIMIT_S} s"
+        if done.returncode != 0:
+            return f"{sample.name} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        return Recording(into, done.stdout)
 
     def once(sample: Sample, fix: bool = False, attempt: int = 0) -> Recording:
         key = (sample.path, fix, attempt)
         if key not in seen:
-            end(sample, fix, attempt, begin(sample, fix, attempt))
+            seen[key] = make(sample, fix, attempt)
         recording = seen[key]
         if isinstance(recording, str):
             raise AssertionError(recording)

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import scalana
 from tests.attempts import attempts
 from tests.runtime.mpi.conftest import MPIS, Mpi, mpi, named  # noqa: F401  (a fixture)
 
+from .alone import alone
 from .planted import SAMPLES, header, marked_line
 
 FOLDER = SAMPLES / "mpi"
@@ -93,7 +95,7 @@ class Outcome:
 
 
 def attempt(mpi: Mpi, name: str, words: list[str], ranks: int, fixes: bool, number: int) -> Outcome:  # noqa: F811
-    folder = mpi.record(ranks, *words, name=f"run{number}")
+    folder = alone(lambda: mpi.record(ranks, *words, name=f"run{number}"))
     crowded = ranks > 2 * (os.cpu_count() or 1)
     outcome = Outcome(scalana.analyze(folder), CROWDED_WITHIN if crowded else WITHIN)
     recorded = mpi.output
@@ -101,7 +103,7 @@ def attempt(mpi: Mpi, name: str, words: list[str], ranks: int, fixes: bool, numb
     compare(outcome, name, fault, ranks, said(recorded, "planted"))
     compare_steps(outcome, name)
     if fixes and outcome.report.findings:
-        fixed = mpi.run(ranks, *words, "--fix")
+        fixed = alone(lambda: mpi.run(ranks, *words, "--fix"))
         assert fixed.returncode == 0, fixed.stderr
         saved = said(recorded, "loop") - said(fixed.stdout, "loop")
         # Who computes too much also takes a core from ranks that spin: the fix brings more than the replay can know.
@@ -168,7 +170,8 @@ def test_the_planted_cause_comes_first(mpi: Mpi, builds: Path, name: str, ranks:
 def test_the_balanced_are_quiet(mpi: Mpi, builds: Path, name: str) -> None:  # noqa: F811
     words = command(mpi, name, builds)
     for number in attempts(ATTEMPTS):
-        outcome = Outcome(scalana.analyze(mpi.record(8, *words, name=f"run{number}")), WITHIN)
+        folder = alone(partial(mpi.record, 8, *words, name=f"run{number}"))
+        outcome = Outcome(scalana.analyze(folder), WITHIN)
         outcome.equal("findings", len(outcome.report.findings), 0)
         compare_steps(outcome, name)
         if not outcome.wrong:

@@ -14,6 +14,7 @@ from tests.needs import torch_or_skip
 from tests.runtime.mpi.conftest import one_mpi
 from tests.tools.fork_server import launcher
 
+from .alone import alone
 from .conftest import scalana as command
 from .planted import marked_line
 from .test_mpi_samples import as_python
@@ -76,4 +77,5 @@ def test_in_cpp(optimised: str, tmp_path: Path) -> None:
     mpi = one_mpi(tmp_path)
     path = PROGRAMS / "helpers.cpp"
     program = mpi.compile(path, optimised)
-    check(path, tuple(planted(path)), scalana.analyze(mpi.record(RANKS, program)).findings)
+    folder = alone(lambda: mpi.record(RANKS, program))
+    check(path, tuple(planted(path)), scalana.analyze(folder).findings)

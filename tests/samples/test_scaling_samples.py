@@ -22,6 +22,7 @@ from tests.runtime.mpi.conftest import one_mpi
 from tests.scalana.command import command
 from tests.tools.fork_server import launcher
 
+from .alone import alone
 from .conftest import ROOT, scalana
 from .planted import SAMPLES, header, marked_line
 from .test_mpi_samples import as_python
@@ -94,7 +95,7 @@ class Comparison:
         program = self.runs / self.sample.path.stem
         if not program.exists():
             mpi.compile(self.sample.path, name=program.name)
-        return mpi.record(ranks, program, name=folder.name)
+        return alone(lambda: mpi.record(ranks, program, name=folder.name))
 
     def scaling(self, attempt: int = 0, sizes: tuple[int, ...] = (), at: int = FAR) -> dict[str, Any]:
         """The comparison of all sizes, as JSON."""

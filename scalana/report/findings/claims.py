@@ -59,6 +59,8 @@ def filled(kind: Kind, finding: Finding, ranks: int, processes: ProcessNames = U
             return names.seconds(_amount(evidence.get(key)))
         if what == "count":
             return f"{_amount(evidence.get(key)):.0f}"
+        if what == "percent":
+            return names.percent(_amount(evidence.get(key)))
         if what == "rate":
             return names.rate(_amount(evidence.get(key)))
         if what == "times":

@@ -13,6 +13,7 @@ from scalana.report.findings.inside import in_compiled, in_module, in_work
 from scalana.report.findings.over_steps import shorter_step, trend, when
 
 if TYPE_CHECKING:
+    from scalana.detectors.evidence import SlowSource
     from scalana.detectors.finding import Finding
     from scalana.graphs.run_info import RunInfo
 
@@ -36,6 +37,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
     said = (
         claim(finding, run.ranks, run.names),
         lengths(finding, run),
+        source(finding, run),
         sizes(finding, run),
         tail(finding),
         in_module(finding),
@@ -46,6 +48,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         loading(finding),
         serialising(finding),
         more_workers(finding),
+        other_loading(finding),
         moved(finding),
         over_link(finding),
         counted(finding),
@@ -83,11 +86,17 @@ def cost(finding: Finding, run: RunInfo) -> str:
     most = "at most " if finding.evidence.is_bound else ""
     step = shorter_step(finding)
     shorter = f"the run would be {most}{names.seconds(finding.saving_s)}{share} shorter"
-    text = f"{lost}; {kind.mended} {f'{step}, and {shorter}' if step else shorter}{_why_little(finding, run)}"
+    text = f"{lost}; {_mended(finding)} {f'{step}, and {shorter}' if step else shorter}{_why_little(finding, run)}"
     cpu, core_wait = (share or 0.0 for share in finding.evidence.cpu_split())
     if cpu >= _HAS_CORE and cpu + core_wait >= _COMPUTES and run.cores.sharing():
         return f"{text}, and more if it frees a core that other ranks wait for."
     return f"{text}."
+
+
+def _mended(finding: Finding) -> str:
+    """When the run would be as much shorter as is predicted."""
+    known = finding.evidence.source
+    return _other_ways(known)[0][0] if known is not None else kind_of(finding.kind).mended
 
 
 def _why_little(finding: Finding, run: RunInfo) -> str:
@@ -194,6 +203,48 @@ def loading(finding: Finding) -> str:
     of = f" of `{known.dataset}`" if known.dataset is not None else ""
     workers = {None: "", 0: " (no workers)", 1: " (1 worker)"}.get(known.workers, f" ({known.workers} workers)")
     return f"This time is spent waiting for the DataLoader{of}{workers}."
+
+
+def source(finding: Finding, run: RunInfo) -> str:
+    """What a source of data costs, in which steps and where."""
+    known = finding.evidence.source
+    if known is None:
+        return ""
+    said = [
+        f"Such a sample takes {names.seconds(known.sample_s)} to load, one of the others "
+        f"{names.seconds(known.other_sample_s)}."
+    ]
+    if known.steps_with_s is not None and known.steps_without_s is not None:
+        with_s, without_s = names.seconds(known.steps_with_s), names.seconds(known.steps_without_s)
+        said.append(f"Steps with such samples take {with_s}, steps without them {without_s}.")
+    if known.source_worker is not None and known.source_worker_rank is not None:
+        where, share = run.names.one(known.source_worker_rank), names.percent(known.source_worker_share or 0.0)
+        said.append(f"On {where}, worker {known.source_worker} loads {share} of these samples.")
+    return " ".join(said)
+
+
+def other_loading(finding: Finding) -> str:
+    """What a step would take with other ways to load a source."""
+    known = finding.evidence.source
+    if known is None or not known.other_loading:
+        return ""
+    (first, first_s), *more = ((way, names.seconds(step_s)) for way, step_s in _other_ways(known))
+    rest = "".join(f", {way} {step_s}" for way, step_s in more)
+    now_s = names.seconds(known.source_step_s)
+    return f"{first[0].upper()}{first[1:]}, a step would take {first_s} instead of {now_s}{rest} (predicted)."
+
+
+def _other_ways(known: SlowSource) -> list[tuple[str, float]]:
+    """Ways to load a source in words, the best first."""
+    workers = 2 * known.source_workers or 1
+    words = {
+        "dealt-evenly": "with its samples dealt out evenly over the ranks in each step",
+        "in-every-batch": "with the same share of this source in every batch",
+        "more-workers": f"with {workers} worker{'s' if workers > 1 else ''} a rank",
+        "own-workers": "with as many workers again for this source alone",
+        "further-ahead": "with twice as many batches ahead",
+    }
+    return [(words[one.change], one.step_s) for one in known.other_loading]
 
 
 def serialising(finding: Finding) -> str:

@@ -30,6 +30,7 @@ from scalana.report.topics import (
     steps,
     time,
 )
+from scalana.report.topics.data import sources
 from scalana.report.topics.pipelines import pipeline, slow_down
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic("rl", rl.sections, rl.entries, changes=rl.known_changes),
     Topic("serving", serving.sections, serving.entries),
     Topic("limits", limits.sections, limits.entries),
+    Topic("sources", sources.sections, sources.entries),
     Topic("steps", steps.sections, steps.entries),
     Topic("productive", productive.sections, productive.entries),
     Topic("efficiency", efficiency.sections, efficiency.entries),

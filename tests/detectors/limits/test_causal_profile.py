@@ -7,7 +7,7 @@ import pytest
 
 from scalana.detectors.delays.wait_states import find_waits
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile
-from scalana.detectors.limits.critical_path import critical_path
+from scalana.detectors.whatif.critical_path import critical_path
 from tests.detectors.jobs import analysed, steps
 from tests.detectors.simulator import simulate
 

@@ -59,9 +59,7 @@ class Mpi:
     def run(self, ranks: int, *command: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a job without recording it."""
         words = [f"{self.folder}/mpirun", *self.options, "-n", str(ranks), *map(str, command)]
-        return subprocess.run(
-            words, capture_output=True, text=True, timeout=120, cwd=self.work, env=self.environment(**variables)
-        )
+        return self._to_its_end(words, 120, variables)
 
     def record(self, ranks: int, *command: str | Path, name: str = "run", **variables: str) -> Path:
         """Record a job; the run folder."""
@@ -70,12 +68,24 @@ class Mpi:
             *(sys.executable, "-m", "scalana", "run", "-o", str(folder), "--no-report", "--"),
             *("mpirun", *self.options, "-n", str(ranks), *map(str, command)),
         ]
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=180, cwd=self.work, env=self.environment(**variables)
-        )
+        done = self._to_its_end(words, 180, variables)
         assert done.returncode == 0, done.stderr + done.stdout
         self.output = done.stdout
         return folder
+
+    def _to_its_end(
+        self, words: Sequence[str], limit_s: float, variables: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """In a session of its own, as jobs have that somebody starts."""
+        return subprocess.run(
+            words,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            cwd=self.work,
+            env=self.environment(**variables),
+            start_new_session=True,
+        )
 
 
 def _folders() -> list[str]:

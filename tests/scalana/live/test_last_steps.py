@@ -30,7 +30,7 @@ def test_sources_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             assert analysed is not None and len(read) == 1
             assert (analysed.causes[0].line, analysed.causes[0].ranks) == (PREPARE_LINE, (1,))
     run.end()
-    whole = scalana.analyze(run.folder, steps=(analysed.first_step or 0, analysed.last_step or 0))
+    whole = scalana.analyze(run.folder, steps=analysed.steps)
     assert [(one.line, tuple(one.ranks)) for one in whole.findings] == [
         (one.line, one.ranks) for one in analysed.causes
     ]

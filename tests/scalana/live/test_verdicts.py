@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from scalana.live import follow
 from scalana.live.verdicts import Verdicts
 from scalana.live.view import Analysed, Cause
+from tests.scalana.live.growing import GrowingRun
+from tests.scalana.recorded import PREPARE_LINE
 
 
 def analysed(step_s: float = 0.1, line: int = 0, waiting: float = 0.5, last: int = 20, share: float = 0.9) -> Analysed:
@@ -52,3 +59,18 @@ def test_small_causes_are_not_worth_a_line() -> None:
     verdicts = Verdicts()
     verdicts.take(analysed(), 0.0)
     assert not any(verdicts.take(analysed(line=7, waiting=0.04), 0.0) for _ in range(5))
+
+
+def test_a_job_without_marked_steps_has_verdicts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its steps are those that communication shows; they have no numbers."""
+    run, said = GrowingRun(tmp_path), []
+    run.grow(40)
+    monkeypatch.setattr(follow, "_UNMARKED_AFTER_S", 0.0)
+    verdicts = follow._VerdictTimes(str(run.folder), follow.Orders(verdict_after=10), said.append)
+    try:
+        verdicts.look()
+        verdicts.look()  # too early
+    finally:
+        verdicts.close()
+    [line] = said
+    assert f"job.py:{PREPARE_LINE} prepare on rank 1 makes the others wait" in line and not line.startswith("step")

@@ -1,0 +1,1 @@
+"""What data cost to load, as causes that limit a step."""

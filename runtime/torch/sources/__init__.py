@@ -1,0 +1,1 @@
+"""What loading costs by source: the data sets of a mixture."""

@@ -1,0 +1,1 @@
+"""Topics about the data that a job loads."""

@@ -1,0 +1,49 @@
+"""An expensive source of a mixture of data: named as the cause, and what other ways to load it save."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..readers import derived
+from ..rows import Command
+from .topic import Topic, measured
+
+DOCUMENT = "docs/sources.md"
+MIXING = Command(("python -m tests.benchmarks.mixing $WORK",), quiet=True)
+PLANTED_S = 20 * 4 * (4 * 0.08 - 2 * 0.04)
+"""Of 20 steps in which 4 ranks wait for a batch of videos: its cost, without two steps in which it is loaded ahead."""
+
+
+def named(found: dict[str, Any]) -> float:
+    """In how many runs the first finding is the source of videos."""
+    return float(sum(one == ["slow-source", "video"] for one in found["sources"]))
+
+
+TOPIC = Topic(
+    "Sources of data",
+    measured(
+        DOCUMENT,
+        MIXING,
+        (
+            "sources-named",
+            "of 3 runs with an expensive source in turn on each rank, those whose first finding names it",
+            ">= 3",
+            "of 3",
+            derived(named),
+        ),
+        (
+            "sources-lost",
+            "error of what the source costs in waiting, against what is planted; largest of 3 runs",
+            "<= 10",
+            "%",
+            derived(lambda found: max(100.0 * abs(one / PLANTED_S - 1.0) for one in found["lost_s"])),
+        ),
+        (
+            "sources-saving",
+            "error of the step predicted with samples dealt out evenly, or twice the workers, against really doing so",
+            "<= 10",
+            "%",
+            derived(lambda found: max(100.0 * way["error"] for way in found["ways"].values())),
+        ),
+    ),
+)
