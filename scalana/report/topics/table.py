@@ -26,12 +26,12 @@ from scalana.report.topics import (
     regions,
     rl,
     roofline,
-    serving,
     steps,
     time,
 )
 from scalana.report.topics.data import sources
 from scalana.report.topics.pipelines import pipeline, slow_down
+from scalana.report.topics.serving_requests import serving
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
