@@ -1,4 +1,4 @@
-"""Requests that loops of generation served: ``runtime/torch/sequences/generation.py`` writes a prefill and a decode of each."""
+"""Requests of loops that generate: ``runtime/torch/sequences/generation.py`` writes a prefill and a decode of each."""
 
 from __future__ import annotations
 
