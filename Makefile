@@ -32,7 +32,7 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help install mpi pipeline rl ray raylibs raylibs-test rllib rllib-test verl verl-test slurm slurm-test kernels recorders test
-.PHONY: quick quick-tests check lint mypy pytest demo picture proof gpu-proof arena faults clean
+.PHONY: quick quick-tests wheel-test check lint mypy pytest demo picture proof gpu-proof arena faults clean
 
 help:
 	@echo 'make quick       linters, types and the fast tests (180 s of CPU time, on two cores at a time)'
@@ -48,6 +48,7 @@ help:
 	@echo 'make verl-test   the test of a whole job of verl'
 	@echo 'make slurm       Slurm in a folder of its own, likewise; no part of make test'
 	@echo 'make slurm-test  the tests of jobs of Slurm on emulated hosts: it needs root'
+	@echo 'make wheel-test  the fast tests against the wheels that a release publishes'
 	@echo 'make check       linters and types alone'
 	@echo 'make pytest      tests alone (PYTEST_ARGS="-k NAME" passes options)'
 	@echo 'make picture     record the demo, and draw its report for the README'
@@ -226,6 +227,16 @@ quick:
 
 quick-tests: $(INSTALLED) $(ANALYSIS)
 	@SCALANA_TEST_MPI= $(BIN)/python -m pytest -q -m 'not slow' --ignore=tests/samples -n 2 --dist loadfile
+
+# The fast tests against what a release publishes, installed, in a copy without the sources of the package; the tests that
+# read these are left out. Its loops are compiled anew: half a minute more than quick-tests on two free cores.
+WHEELS := build/wheels
+OF_SOURCES := $(addprefix tests/,proof samples $(addsuffix .py,$(addprefix test_,architecture documents functions \
+    packaging sentences thresholds words)))
+wheel-test: $(INSTALLED)
+	$(BIN)/python -m tests.tools.wheel_copy $(WHEELS)
+	cd $(WHEELS)/checkout && SCALANA_TEST_MPI= ../venv/bin/python -m pytest -q -n 2 --dist loadfile \
+	    $(if $(PYTEST_ARGS),$(PYTEST_ARGS),-m 'not slow' $(addprefix --ignore=,$(OF_SOURCES)))
 
 check: lint mypy
 

@@ -19,7 +19,7 @@ from scalana.detectors.delays.wait_states import (
     unwritten_waits,
 )
 from scalana.detectors.efficiency.courses import Courses
-from scalana.detectors.efficiency.ideal_network import IdealNetwork, ideal_network
+from scalana.detectors.efficiency.ideal_network import ideal_network
 from scalana.detectors.efficiency.run_efficiency import RunEfficiency, run_efficiency
 from scalana.detectors.finding import Finding
 from scalana.detectors.noise.task_farms import TaskFarm, find_task_farms
@@ -253,14 +253,9 @@ class Facts:
         return devices_of(self.ppg.spans, self.timeline, self.ppg.host, self.psg)
 
     @cached_property
-    def ideal_network(self) -> IdealNetwork:
-        """When everything happens on an ideal network."""
-        return ideal_network(self.replay)
-
-    @cached_property
     def efficiency(self) -> RunEfficiency | None:
         """The factors of the POP model; None where nothing was recorded outside communication."""
-        courses = Courses(self.timeline, self.ideal_network)
+        courses = Courses(self.timeline, ideal_network(self.replay))
         return run_efficiency(courses, self.timeline, self.steps, self.regions, self.phases)
 
     @cached_property

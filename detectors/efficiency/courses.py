@@ -110,8 +110,6 @@ class Courses:
         cpu_s = np.clip(own.cpu_s, 0.0, own.seconds)
         self._own = np.stack((own.seconds, cpu_s, np.clip(own.core_wait_s, 0.0, own.seconds - cpu_s)))
         """Seconds of own work, on a core, and without one ``[3, rows]``."""
-        self._burst_s = np.stack([np.bincount(own.burst, row, bursts) for row in self._own])
-        """The same of bursts ``[3, bursts]``."""
         self._unwritten_s = np.zeros(bursts) if timeline.unwritten is None else timeline.unwritten.burst_s
         burst = own.burst[own.seen_row]
         of_call = calls.location[np.minimum(burst, count - 1)] if count else burst
@@ -133,8 +131,15 @@ class Courses:
     def _of(self, locations: IntArray, windows: Sequence[Windows]) -> list[_Sums]:
         """What some locations did in some windows."""
         sums = [_Sums.of(one) for one in windows]
+        low, high, first = int(locations[0]), int(locations[-1]) + 1, self._timeline.calls.first
+        behind = len(self._timeline.calls)
+        made_s = self._burst_s(slice(int(first[low]), int(first[high])))
+        behind_s = self._burst_s(slice(behind + low, behind + high))
         for location in locations.tolist():
-            course, rank = self._course(location), int(self._timeline.locations.rank[location])
+            made = slice(*(first[location : location + 2] - first[low]).tolist())
+            at = location - low
+            own_s = np.concatenate((made_s[:, made], behind_s[:, at : at + 1]), axis=1)
+            course, rank = self._course(location, own_s), int(self._timeline.locations.rank[location])
             for one, total in zip(windows, sums, strict=True):
                 rows = one.of_rank(rank)
                 if rows.start == rows.stop:
@@ -143,8 +148,15 @@ class Courses:
                 total.add(amounts if one.each_row else amounts.sum(axis=1, keepdims=True))
         return sums
 
-    def _course(self, location: int) -> _Course:
-        """How the amounts of a location grow."""
+    def _burst_s(self, bursts: slice) -> FloatArray:
+        """Own work in some bursts, on a core, and without one ``[3, bursts]``."""
+        burst = self._timeline.own.burst
+        rows = slice(*np.searchsorted(burst, np.array([bursts.start, bursts.stop], burst.dtype)).tolist())
+        at, count = burst[rows] - bursts.start, bursts.stop - bursts.start
+        return np.stack([np.bincount(at, row[rows], count) for row in self._own])
+
+    def _course(self, location: int, own_s: FloatArray) -> _Course:
+        """How the amounts of a location grow; ``own_s`` is :meth:`_burst_s` of its bursts."""
         calls, locations = self._timeline.calls, self._timeline.locations
         made = slice(int(calls.first[location]), int(calls.first[location + 1]))
         bursts = np.append(np.arange(made.start, made.stop), len(calls) + location)
@@ -154,7 +166,7 @@ class Courses:
         edges = np.maximum.accumulate(np.stack((begin, end), axis=1).ravel())
         long_s = edges[1::2] - edges[::2]
         outside_s = np.maximum(long_s - self._unwritten_s[bursts], 0.0)
-        grown = np.stack([_by_bursts(row) for row in (outside_s, *self._burst_s[:, bursts])])
+        grown = np.stack([_by_bursts(row) for row in (outside_s, *own_s)])
         ideal_end = np.concatenate((self._ideal.enter_s[made], [self._ideal.end_s[location]]))
         ideal_begin = np.concatenate(([ideal_end[0] - outside_s[0]], self._ideal.exit_s[made]))
         ideal = np.maximum.accumulate(np.stack((ideal_begin, ideal_end), axis=1).ravel())

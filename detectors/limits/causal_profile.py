@@ -107,19 +107,13 @@ def causal_profile(facts: Facts) -> CausalProfile | None:
     stretch = Stretch.of(facts)
     if stretch is None or stretch.step_s <= 0.0:
         return None
-    path = critical_path(facts.timeline, facts.waits, stretch.begin_s, stretch.end_s)
-    shares = _Shares(facts, stretch, path)
-    found = shares.places()
-    matter = that_matter(found, stretch.step_s)
+    matter, changes, on_path_s = _to_change(facts, stretch)
     step_s = stretch.step_s
-    changes = [shares.change(place, part) for place in matter for part in (HALF, NOTHING)]
-    changes += [shares.without_transfers(), shares.without_core_waits()]
     *of_places, ideal_s, cores_s = stretch.left_s(changes, facts)
     places = [
         replace(place, half_s=half_s, without_s=without_s)
         for place, half_s, without_s in zip(matter, of_places[::2], of_places[1::2], strict=True)
     ]
-    on_path_s = path.total_s / stretch.steps
     return CausalProfile(
         step_s,
         stretch.steps,
@@ -129,6 +123,20 @@ def causal_profile(facts: Facts) -> CausalProfile | None:
         ideal_s,
         cores_s,
     )
+
+
+def _to_change(facts: Facts, stretch: Stretch) -> tuple[list[PlaceProfile], list[Change], float]:
+    """The places that matter; the changes to replay, two for each place and two of all; and the seconds of a step on
+    the critical path. Nothing else is kept of what this takes."""
+    path = critical_path(facts.timeline, facts.waits, stretch.begin_s, stretch.end_s)
+    shares = _Shares(facts, stretch, path)
+    matter = [
+        replace(place, seconds=place.seconds.copy(), path_s=place.path_s.copy())  # without the rows of all others
+        for place in that_matter(shares.places(), stretch.step_s)
+    ]
+    changes = [shares.change(place, part) for place in matter for part in (HALF, NOTHING)]
+    changes += [shares.without_transfers(), shares.without_core_waits()]
+    return matter, changes, path.total_s / stretch.steps
 
 
 def that_matter(places: list[PlaceProfile], step_s: float) -> list[PlaceProfile]:

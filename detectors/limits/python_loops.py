@@ -34,7 +34,7 @@ from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.leaf import leaf_below
-from scalana.detectors.thresholds.shares import MAJORITY, WORTH_FOLLOWING, WORTH_IF_ONCE
+from scalana.detectors.thresholds.shares import MAJORITY, NEARLY_ALL, WORTH_FOLLOWING, WORTH_IF_ONCE
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
@@ -56,15 +56,16 @@ def python_loops(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     if stretch is None:
         return []
     spent_s = spent_by_main(np.ones(len(facts.timeline.activities)), stretch, facts)
-    inside = _in_loops(spent_s.mean(axis=1), profile.step_s, facts)
+    inside = _in_loops(spent_s.mean(axis=1), facts)
     spent_s[~inside] = 0.0
     of_rank = spent_s.sum(axis=0)
     if not is_worth_alike(of_rank, profile):
         return []
     own, ranks = facts.timeline.own, list(range(facts.timeline.ranks))
     rows = inside[own.activity]
-    if float(own.cpu_s[rows].sum() + own.core_wait_s[rows].sum()) < MAJORITY * float(own.seconds[rows].sum()):
-        return []
+    with_core_s = float(own.seconds[rows].sum() - own.core_wait_s[rows].sum())
+    if float(own.cpu_s[rows].sum()) < MAJORITY * with_core_s:
+        return []  # what rests waits for a core as well, each time that it goes on
     half_s, without_s = stretch.left_s(
         [stretch.without(rows, part * own.seconds, facts.timeline) for part in (HALF, NOTHING)], facts
     )
@@ -86,21 +87,27 @@ def python_loops(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     return [SharedCause(finding, Extent(tuple(ranks), activities, np.zeros(0, np.int64)), all_spend_alike(of_rank))]
 
 
-def _in_loops(seconds: FloatArray, step_s: float, facts: Facts) -> BoolArray:
+def _in_loops(seconds: FloatArray, facts: Facts) -> BoolArray:
     """Which activities lie in loops that Python runs; ``seconds`` are those of an average rank in a step
-    ``[activities]``."""
+    ``[activities]``. A loop that holds nearly all of a step may be that of the steps: then its header takes the data of
+    one, and no turn is short."""
     psg, table = facts.psg, facts.timeline.activities
     vertex = np.where(table.helper, 0, np.clip(table.vertex, 0, len(psg) - 1))
     below_s = _below(weighted_count(vertex, seconds, len(psg)), psg)
+    spans = facts.ppg.spans
+    data = spans.rows("data")
+    loads = set(zip(spans.vertex[data].tolist(), spans.line[data].tolist(), strict=True))
+    least_s, most_s = WORTH_FOLLOWING * WORTH_IF_ONCE * seconds.sum(), NEARLY_ALL * seconds.sum()
     in_loop = np.zeros(len(psg), np.bool_)
     for loop in psg.vertices:  # parents come before their children
         index = loop.index
         if loop.parent >= 0 and in_loop[loop.parent]:
             in_loop[index] = True
-        elif loop.kind is VertexKind.LOOP and below_s[index] >= WORTH_FOLLOWING * WORTH_IF_ONCE * step_s:
+        elif loop.kind is VertexKind.LOOP and least_s <= below_s[index] < most_s:
             header = (vertex == index) & (table.line == loop.place.line)
             share = float(seconds[header].sum()) / max(float(below_s[index]), 1e-300)
-            in_loop[index] = not psg.communicates(index) and runs_in_python(loop.place, share)
+            waits = psg.communicates(index) or (index, loop.place.line) in loads
+            in_loop[index] = not waits and runs_in_python(loop.place, share)
     return np.asarray(in_loop[vertex] & (vertex > 0))
 
 
@@ -123,6 +130,8 @@ def runs_in_python(place: Place, header_share: float) -> bool:
     if not place.file.endswith(".py"):
         return False
     loop = _loops(place.file).get(place.line)
+    if isinstance(loop, ast.For) and any(not _of_python(call) for call in _calls(loop.iter)):
+        return False  # what gives the elements may take the time of the header
     if isinstance(loop, (ast.For, ast.While)) and loop.body[0].lineno > loop.lineno:
         waits = isinstance(loop, ast.While) and any(_name(call) in _CLOCKS for call in _calls(loop.test))
         return not waits and header_share >= WORTH_FOLLOWING
@@ -149,10 +158,13 @@ def _is_of_python(loop: ast.AST) -> bool:
     nothing else."""
     calls = list(_calls(loop))
     operators = [node.op for node in ast.walk(loop) if isinstance(node, ast.BinOp)]
-    of_python = all(
-        _name(call) in (_METHODS if isinstance(call.func, ast.Attribute) else _FUNCTIONS) for call in calls
-    ) and not any(isinstance(operator, ast.MatMult) for operator in operators)
+    of_python = all(map(_of_python, calls)) and not any(isinstance(operator, ast.MatMult) for operator in operators)
     return of_python and (bool(calls) or any(isinstance(operator, _OF_NUMBERS) for operator in operators))
+
+
+def _of_python(call: ast.Call) -> bool:
+    """Whether a call is of a function or a method of Python itself, by its name."""
+    return _name(call) in (_METHODS if isinstance(call.func, ast.Attribute) else _FUNCTIONS)
 
 
 def _calls(node: ast.AST) -> list[ast.Call]:

@@ -59,13 +59,17 @@ def checked(words: Sequence[object], cwd: Path, **variables: str) -> str:
     return done.stdout + done.stderr
 
 
+def tracked() -> list[str]:
+    """The files of this checkout that git tracks, or would."""
+    names = checked(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], ROOT).split("\0")
+    return [name for name in names if name and (ROOT / name).exists()]
+
+
 def build_wheel(work: Path) -> Path:
     """The wheel of this checkout, from a copy of what git tracks."""
-    names = checked(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], ROOT).split("\0")
-    for name in filter(None, names):
+    for name in tracked():
         (work / "source" / name).parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / name).exists():
-            shutil.copy2(ROOT / name, work / "source" / name)
+        shutil.copy2(ROOT / name, work / "source" / name)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
     checked([*pip, "--no-build-isolation", "-w", work / "wheels", work / "source"], work)
     (wheel,) = (work / "wheels").glob("scalana-*.whl")
@@ -85,15 +89,15 @@ def frozen(python: Path, work: Path) -> str:
     return "".join(line for line in lines if not line.startswith("scalana"))
 
 
-def analysis_environment(report: Path, work: Path) -> Path:
-    """An environment that has the analysis, and the packages of this Python."""
-    folder = work / "analysis"
-    checked([sys.executable, "-m", "venv", folder], work)
+def environment(folder: Path, wheels: Sequence[Path]) -> Path:
+    """An environment that has wheels, and sees the packages of this Python that are not installed in place."""
+    checked([sys.executable, "-m", "venv", folder], folder.parent)
+    python = folder / "bin" / "python"
     program = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    own = Path(checked([folder / "bin" / "python", "-c", program], work).strip())
+    own = Path(checked([python, "-c", program], folder.parent).strip())
     (own / "others.pth").write_text("".join(f"{one}\n" for one in site.getsitepackages()))
-    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    checked([*pip, "--no-index", report], work)
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
+    checked([*pip, "--ignore-installed", *wheels], folder.parent)
     return folder
 
 
@@ -126,7 +130,7 @@ def main(work: Path) -> None:
     print(f"installed beside {', '.join(OLD)}: {len(differ)} packages changed, {same} from pip freeze")
     (work / "run").mkdir(exist_ok=True)
     (work / "run" / "job.py").write_text(JOB)
-    words = [scalana, "run", "--report-with", analysis_environment(report, work), "-o"]
+    words = [scalana, "run", "--report-with", environment(work / "analysis", [report]), "-o"]
     job = ["--", python, "job.py"]
     reported = []
     for name, variables in (("one", {}), ("two", bare)):

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from scalana import api
+from tests.installed import RUNTIME
 from tests.needs import torch_or_skip
 
 pytestmark = pytest.mark.slow
@@ -215,9 +216,7 @@ def end_the_wait(job: subprocess.Popen[str]) -> None:
 
 def recorded_environment(folder: Path) -> dict[str, str]:
     """What the launcher of a second node is given: the same run folder."""
-    return environment(
-        SCALANA_RUN_DIR=str(folder), PYTHONPATH=str(ROOT / "runtime" / "bootstrap"), SCALANA_RATE_HZ="200"
-    )
+    return environment(SCALANA_RUN_DIR=str(folder), PYTHONPATH=str(RUNTIME / "bootstrap"), SCALANA_RATE_HZ="200")
 
 
 @pytest.mark.measured

@@ -13,12 +13,13 @@ from pathlib import Path
 from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.record.format import ProcessRecord
+from tests.installed import PACKAGE, RUNTIME, SITE
 from tests.tools.fork_server import alone, launcher
 
 ROOT = Path(__file__).resolve().parents[2]
-BOOTSTRAP = ROOT / "runtime" / "bootstrap"
+BOOTSTRAP = RUNTIME / "bootstrap"
 PROGRAMS = Path(__file__).resolve().parent / "programs"
-RECORDER = tuple(f"{ROOT / folder}{os.sep}" for folder in ("runtime", "scalana"))
+RECORDER = tuple(f"{folder}{os.sep}" for folder in (RUNTIME, PACKAGE))
 """Beginnings of the names of all files that a recorded process may run of ours."""
 _NAMED = re.compile(r"(?<![\w/-])scalana\b")
 """Our name where it is no part of a path: the checkout may lie in a folder of that name."""
@@ -32,7 +33,7 @@ def environment(record: Path | None, extra: Mapping[str, str] | None = None) -> 
     env["OMP_NUM_THREADS"] = "1"
     if record is not None:
         env["SCALANA_RUN_DIR"] = str(record)
-        env["SCALANA_PACKAGE"] = str(ROOT)
+        env["SCALANA_PACKAGE"] = str(SITE)
         env["PYTHONPATH"] = str(BOOTSTRAP)
         if "SCALANA_CACHE" not in (extra or {}):  # what a job would find compiled depends on whose home this is
             env["SCALANA_TORCH_KERNELS"] = "0"

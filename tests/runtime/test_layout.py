@@ -14,13 +14,13 @@ from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record import launchers, layout
 from scalana.runtime.record.format import LANE_SLOT, SPAN_TYPE
 from scalana.runtime.record.run_writer import RunWriter
+from tests.installed import RUNTIME
 
-ROOT = Path(__file__).resolve().parents[2]
 MS = 1_000_000
 
 
 def test_c_has_the_same_names() -> None:
-    header = (ROOT / "runtime" / "_core" / "record" / "run_layout.h").read_text()
+    header = (RUNTIME / "_core" / "record" / "run_layout.h").read_text()
     found = dict(re.findall(r"#define (\w+) (\"[^\"]*\"|.+)", header))
     assert {name: text.strip('"') for name, text in found.items() if text.startswith('"')} == {
         "RUN_VARIABLE": layout.RUN_VARIABLE,

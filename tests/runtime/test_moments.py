@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from .recording import ROOT
+from tests.installed import RUNTIME
 
 MS = 1_000_000
 clock = st.integers(0, 10**18)
@@ -23,9 +23,9 @@ def moments(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     if compiler is None:
         pytest.skip("needs a C compiler")
     library = tmp_path_factory.mktemp("moments") / "moments.so"
-    source = ROOT / "runtime/_core/sampler/moments.c"
+    source = RUNTIME / "_core/sampler/moments.c"
     subprocess.run(
-        [compiler, "-std=c11", "-shared", "-fPIC", "-o", str(library), f"-I{ROOT}/runtime/_core", str(source)],
+        [compiler, "-std=c11", "-shared", "-fPIC", "-o", str(library), f"-I{RUNTIME / '_core'}", str(source)],
         check=True,
         timeout=60,
     )

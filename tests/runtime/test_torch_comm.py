@@ -110,7 +110,7 @@ def test_calls_are_found_at_the_users_line(every_call: Path) -> None:
     for record in jobs.ranks(every_call / "run"):
         for call in jobs.calls(record):
             frames = record.frames(call.path)
-            assert not any(frame.code.filename.startswith(str(jobs.ROOT / "runtime")) for frame in frames)
+            assert not any(frame.code.filename.startswith(str(jobs.RUNTIME)) for frame in frames)
             users = [frame.line for frame in frames if frame.code.filename.endswith("every_call.py")]
             assert users, call
             line = source[users[-1] - 1]

@@ -25,9 +25,14 @@ _starter = ThreadPoolExecutor(1)
 """A thread that does not give way, nor do jobs that it starts in sessions of their own."""
 
 
+def is_one_of_several() -> bool:
+    """Whether this is one of several test processes."""
+    return "PYTEST_XDIST_WORKER" in os.environ
+
+
 def give_way() -> None:
-    """From now on this process comes after jobs of :func:`alone`. Without other test processes, nothing changes."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    """From now on this process, if it is one of several, comes after jobs of :func:`alone`."""
+    if is_one_of_several():
         _starter.submit(threading.get_ident).result()  # begins as this process is now
         lower_session(NICENESS)
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
@@ -35,6 +40,8 @@ def give_way() -> None:
 
 def alone(job: Callable[[], T]) -> T:
     """What a job returns, during which no other one runs. The job begins a session of its own."""
+    if not is_one_of_several():
+        return job()
     with open(Path(os.environ[fork_server.VARIABLE]) / "alone.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return _starter.submit(job).result()

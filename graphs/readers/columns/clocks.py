@@ -8,13 +8,14 @@ over the run, trace the offset and drift of one clock against the other. The est
 
 Hosts without a common tick that hand things to each other, there and back, are aligned by that: nothing comes before it
 was handed over, which bounds the offset from both sides; the middle is taken (as in D. Mills' NTP, of the message that
-took the shortest time either way). No drift is looked for then. Where ticks let a message come before it was sent, as
+took the shortest time either way). Bounds that contradict each other show that the clocks drift: then the line is
+taken that fits between the bounds of all parts of the run. Where ticks let a message come before it was sent, as
 the return of ``MPI_Init`` may that is no common moment, messages bound the offset, too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -106,40 +107,132 @@ def _join_by_ticks(
         best[closer], near[closer] = shared[far][closer], far
 
 
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What messages between a host and others, whose clocks are known, say of its offset (ns): it is at least ``low``
+    at some times of its own clock, and at most ``high`` at others."""
+
+    low_at_ns: IntArray
+    """``[messages there]``"""
+    low_ns: IntArray
+    """``[messages there]``"""
+    low_waited_ns: IntArray
+    """How long the receivers had waited ``[messages there]``."""
+    high_at_ns: IntArray
+    """``[messages back]``"""
+    high_ns: IntArray
+    """``[messages back]``"""
+    high_waited_ns: IntArray
+    """``[messages back]``"""
+
+    @classmethod
+    def of(cls, clocks: Clocks, far: int, joined: npt.NDArray[np.bool_], messages: IntArray) -> _Bounds:
+        """Those of a host."""
+        source, target, sent_ns, received_ns, waits_ns = messages
+        near = joined.copy()
+        near[far] = False
+        there, back = (target == far) & near[source], (source == far) & near[target]
+        return cls(
+            received_ns[there],
+            clocks.align(source[there], sent_ns[there]) - received_ns[there],
+            waits_ns[there],
+            sent_ns[back],
+            clocks.align(target[back], received_ns[back]) - sent_ns[back],
+            waits_ns[back],
+        )
+
+    @property
+    def both_ways(self) -> bool:
+        """Whether the offset is bounded from both sides."""
+        return len(self.low_ns) > 0 and len(self.high_ns) > 0
+
+    @property
+    def gap_ns(self) -> int:
+        """How far they are from leaving room for an offset; below 0 where they do."""
+        return int(self.low_ns.max()) - int(self.high_ns.min()) if self.both_ways else -_FAR_NS
+
+    @property
+    def contradict(self) -> bool:
+        """Whether no offset lies between them all."""
+        return self.gap_ns > 0
+
+    def line(self) -> tuple[float, int]:
+        """The drift that they show, where they contradict each other, and the time around which it turns."""
+        if not self.contradict:
+            return 0.0, 0
+        edges = np.unique(np.quantile(np.concatenate((self.low_at_ns, self.high_at_ns)), np.linspace(0, 1, _WINDOWS)))
+        pivot = int(edges[len(edges) // 2])
+        window, other = (np.searchsorted(edges, at, "right") for at in (self.low_at_ns, self.high_at_ns))
+        low, high = np.full(len(edges) + 1, -_FAR_NS), np.full(len(edges) + 1, _FAR_NS)
+        np.maximum.at(low, window, self.low_ns)
+        np.minimum.at(high, other, self.high_ns)
+        known = np.flatnonzero((low > -_FAR_NS) & (high < _FAR_NS))
+        x = edges[np.clip(known, 0, len(edges) - 1)] - pivot
+        if len(known) < _DRIFT_TICKS or x[-1] - x[0] < _DRIFT_SPAN_NS:
+            return 0.0, 0
+        middle = low[known] + (high[known] - low[known]) // 2
+        slope = _theil_sen(x, (middle - middle[0]).astype(np.float64))
+        explains = abs(slope) <= _DRIFT_LIMIT and 2 * self.without(slope, pivot).gap_ns < self.gap_ns
+        return (slope, pivot) if explains else (0.0, 0)
+
+    def without(self, drift: float, pivot_ns: int) -> _Bounds:
+        """The bounds of an offset that drifts around a time, at that time."""
+
+        def straight(at_ns: IntArray, bound_ns: IntArray) -> IntArray:
+            return bound_ns - np.rint(drift * (at_ns - pivot_ns)).astype(np.int64)
+
+        low_ns, high_ns = straight(self.low_at_ns, self.low_ns), straight(self.high_at_ns, self.high_ns)
+        return replace(self, low_ns=low_ns, high_ns=high_ns)
+
+    def between(self, guess_ns: int) -> int:
+        """The offset between the bounds, close to a guess where they leave it open."""
+        least, most = int(self.low_ns.argmax()), int(self.high_ns.argmin())
+        waited_ns = int(self.low_waited_ns[least]), int(self.high_waited_ns[most])
+        return _between(int(self.low_ns[least]), int(self.high_ns[most]), waited_ns, guess_ns)
+
+
 def _keep_within_messages(clocks: Clocks, far: int, joined: npt.NDArray[np.bool_], messages: IntArray | None) -> None:
     """Correct the offset of a host by whose clock a message comes before it was sent: few ticks are less exact than
-    many messages. Bounds that contradict each other, as the clocks drift, are left alone."""
+    many messages, and show no drift. Bounds that contradict each other although a drift is known are left alone."""
     assert messages is not None
-    source, target, sent_ns, received_ns, _ = messages
-    near = joined.copy()
-    near[far] = False
-    there, back = (target == far) & near[source], (source == far) & near[target]
-    least = clocks.align(source[there], sent_ns[there]) - clocks.align(far, received_ns[there])
-    most = clocks.align(target[back], received_ns[back]) - clocks.align(far, sent_ns[back])
-    low, high = int(least.max(initial=-_FAR_NS)), int(most.min(initial=_FAR_NS))
+    bounds = _Bounds.of(clocks, far, joined, messages)
+    if bounds.contradict and clocks.drift[far] == 0.0:
+        _set_between(clocks, far, bounds)
+        return
+    # Against the clock as it is known.
+    aligned = replace(
+        bounds,
+        low_ns=bounds.low_ns - (clocks.align(far, bounds.low_at_ns) - bounds.low_at_ns),
+        high_ns=bounds.high_ns - (clocks.align(far, bounds.high_at_ns) - bounds.high_at_ns),
+    )
+    low, high = int(aligned.low_ns.max(initial=-_FAR_NS)), int(aligned.high_ns.min(initial=_FAR_NS))
     if low > high or low <= 0 <= high:
         return
-    known = there.any() and back.any()
-    clocks.offset_ns[far] += (low + high) // 2 if known else (low if low > 0 else high)
+    clocks.offset_ns[far] += (low + high) // 2 if bounds.both_ways else (low if low > 0 else high)
+
+
+def _set_between(clocks: Clocks, far: int, bounds: _Bounds) -> None:
+    """Set the clock of a host between the bounds of its messages, with the drift that they show."""
+    drift, pivot_ns = bounds.line()
+    if drift:
+        clocks.drift[far], clocks.pivot_ns[far] = drift, pivot_ns
+        bounds = bounds.without(drift, pivot_ns)
+    elif bounds.contradict and clocks.ticks[far]:
+        return
+    clocks.offset_ns[far] = bounds.between(int(clocks.offset_ns[far]))
 
 
 def _join_by_messages(clocks: Clocks, joined: npt.NDArray[np.bool_], messages: IntArray) -> None:
-    """Set the offsets of hosts that have messages there and back with one whose clock is known."""
-    source, target, sent_ns, received_ns, waits_ns = messages
+    """Set the clocks of hosts that have messages there and back with one whose clock is known."""
     going = True
     while going:
         going = False
         for far in np.flatnonzero(~joined).tolist():
-            there = (target == far) & joined[source]
-            back = (source == far) & joined[target]
-            if not there.any() or not back.any():
+            bounds = _Bounds.of(clocks, far, joined, messages)
+            if not bounds.both_ways:
                 continue
-            earliest = clocks.align(source[there], sent_ns[there]) - received_ns[there]
-            latest = clocks.align(target[back], received_ns[back]) - sent_ns[back]
-            low, high = int(earliest.max()), int(latest.min())
-            waited_ns = int(waits_ns[there][earliest.argmax()]), int(waits_ns[back][latest.argmin()])
-            clocks.offset_ns[far] = _between(low, high, waited_ns, int(clocks.offset_ns[far]))
-            clocks.ticks[far] = np.count_nonzero(there) + np.count_nonzero(back)
+            _set_between(clocks, far, bounds)
+            clocks.ticks[far] = len(bounds.low_ns) + len(bounds.high_ns)
             joined[far] = going = True
 
 

@@ -303,7 +303,10 @@ def _in_order(samples: Samples) -> bool:
 
 
 def _let_go(chosen: RankRecords, records: list[ProcessRecord]) -> None:
-    """Free the columns of all records, which have been copied: they are most of what a large run takes."""
+    """Free the columns of all records, which have been copied: they are most of what a large run takes. Of worlds only
+    their numbers are asked for from here on."""
+    for world in chosen.worlds:
+        world.records = {}
     nothing = memoryview(b"")
     none: dict[str, Any] = {
         "paths": PathColumns(*[nothing] * 3),

@@ -42,7 +42,7 @@ class World:
     size: int
     """Ranks that it had, as far as any record or rank number tells."""
     records: dict[int, list[ProcessRecord]]
-    """All records of each rank, in the order of their starts."""
+    """All records of each rank, in the order of their starts; none once their columns have been put together."""
     ranked: bool = True
     """Whether the processes were told their ranks."""
     sizes: list[int] = field(default_factory=list)

@@ -17,6 +17,8 @@ def loops(text, rows, model, clock, until):
         out = ord(letter) % 50
     while rows:
         rows.pop()
+    for batch in model.loader(rows):
+        model(batch)
     while clock.perf_counter() < until:
         model(rows)
     codes = [ord(letter) % 50 for letter in text]
@@ -49,6 +51,7 @@ def line_of(text: str) -> int:
         ("for letter", OFTEN, True),
         ("for letter", SELDOM, False),
         ("while rows", OFTEN, True),
+        ("for batch", OFTEN, False),
         ("while clock", OFTEN, False),
         ("codes", 1.0, True),
         ("words", 1.0, True),

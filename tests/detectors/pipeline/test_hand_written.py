@@ -379,9 +379,10 @@ def test_a_sweep_in_one_direction_and_forwards_alone_are_no_pipeline() -> None:
 
 def report(folder: Path, *options: str, ranks: int = 4) -> dict[str, Any]:
     torch_or_skip()
-    command = [sys.executable, "-m", "scalana", "run", "-o", str(folder), "--", *launcher(ranks), str(JOB), *options]
+    job = [*launcher(ranks), str(JOB), *options]
+    command = [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(folder), "--", *job]
     subprocess.run(command, check=True, capture_output=True, timeout=300, cwd=ROOT)
-    found: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    found: dict[str, Any] = json.loads(scalana.analyze(folder).to_json())
     return found
 
 

@@ -7,10 +7,11 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from scalana.detectors.pipeline.recognised.chains import find_chain
 from scalana.detectors.pipeline.recognised.hand_written import recognised
 from scalana.detectors.pipeline.recognised.hypotheses import Known
 from scalana.detectors.pipeline.recognised.message_groups import whole
-from scalana.detectors.pipeline.recognised.recorded_messages import Messages, groups
+from scalana.detectors.pipeline.recognised.recorded_messages import Messages, groups, several_open
 from tests.detectors.pipeline.test_hand_written import program
 from tests.detectors.simulator import simulate
 
@@ -91,3 +92,28 @@ def test_steps_are_told_from_evaluations_whichever_part_is_late() -> None:
         assert len(joined.source) == count and set(joined.bytes.tolist()) == {DATA}
         assert found is not None and found.microbatches.tolist() == [8] * 6
         assert int(found.beside.is_send.sum()) == 3 * 3 * 3  # three evaluations of three, over three hops
+
+
+def halo(ranks: int, steps: int) -> list[list[tuple]]:
+    """Ranks around a ring that send to both neighbours, and then receive from them."""
+    programs = []
+    for rank in range(ranks):
+        near = (rank - 1) % ranks, (rank + 1) % ranks
+        sends, receives = ([(what, peer) for peer in near] for what in ("send", "recv"))
+        programs.append([("work", "inside", 2.0), *sends, ("work", "edge", 0.3), *receives] * steps)
+    return programs
+
+
+def test_ranks_that_all_send_first_are_no_chain_however_parts_are_taken_together() -> None:
+    (messages,) = groups(simulate(halo(6, 12))[0])
+    assert several_open(messages)
+    assert all(find_chain(whole(messages, alike).ends()) is None for alike in (True, False))
+
+
+@pytest.mark.parametrize("late", [0, 5, 40])
+def test_a_chain_is_opened_by_one_rank_alone(late: int) -> None:
+    timeline, _ = simulate(program(evaluate=True, steps=6))
+    (messages,) = groups(timeline)
+    parts = with_shapes(messages, late)
+    assert find_chain(whole(parts).ends()) is not None
+    assert not several_open(messages) and not several_open(parts)

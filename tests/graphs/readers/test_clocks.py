@@ -98,6 +98,32 @@ def test_hosts_that_hand_things_to_each_other_are_aligned_by_that():
     assert estimate_clocks(guess, none, none, none, one_way).offset_ns.tolist() == [0, 0, 0]
 
 
+@pytest.mark.parametrize("drift", [0.0, 50e-6, -80e-6])
+@pytest.mark.parametrize("ticks", [0, 2])
+@pytest.mark.parametrize("error_s", [0.02, 60.0])
+def test_clocks_that_drift_are_aligned_by_messages_alone(drift: float, ticks: int, error_s: float) -> None:
+    """There and back within 0.2 ms at best, for ten minutes; the time of day is wrong. Two ticks, as the begin and the
+    end of MPI are, show an offset alone."""
+    rng = np.random.default_rng(4)
+
+    def shown_ns(host: int, true_s: float) -> int:
+        return round((100.0 + true_s if host == 0 else 103.25 + true_s * (1.0 + drift)) * 1e9)
+
+    rows = []
+    for source, target in ((0, 1), (1, 0)):
+        for sent_s in np.sort(rng.uniform(0.0, 600.0, 600)):
+            took_s = 1e-4 + rng.exponential(0.01)
+            rows.append((source, target, shown_ns(source, sent_s), shown_ns(target, sent_s + took_s), 0))
+    at_s = np.linspace(0.0, 600.0, ticks)
+    tick, host = np.tile(np.arange(ticks), 2), np.repeat(np.arange(2), ticks)
+    complete_ns = np.array([shown_ns(which, at) for which in range(2) for at in at_s], np.int64)
+    guess = np.array([0, round((error_s - 3.25) * 1e9)], np.int64)
+    clocks = estimate_clocks(guess, tick, host, complete_ns, np.array(rows).T)
+    for true_s in (0.0, 150.0, 300.0, 450.0, 600.0):
+        aligned = int(clocks.align(1, np.array([shown_ns(1, true_s)], np.int64))[0])
+        assert aligned == pytest.approx(shown_ns(0, true_s), abs=1.5e6)
+
+
 def test_an_actor_on_another_host_is_called_and_answers_at_times_of_one_axis(tmp_path):
     """Its clocks are 40 ms ahead, that of the calendar, too."""
     run = RunWriter(tmp_path, {"command": ["modelled"], "exit_code": 0})

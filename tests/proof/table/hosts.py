@@ -8,22 +8,40 @@ from .topic import Topic, measured
 
 DOCUMENT = "docs/hosts.md"
 
+SLOW_LINK = Command(("python -m tests.benchmarks.slow_link",))
 COLLECTING = Command(("python -m tests.benchmarks.collecting",))
 
-TOPIC = Topic(
-    "Hosts",
-    measured(
-        DOCUMENT,
-        COLLECTING,
-        (
-            "collect-lost",
-            "256 nodes that send 2 MiB each at once, a tenth of which dies in the middle: nodes whose records are lost",
-            "== 0",
-            "nodes",
-            number(r"^lost: (\d+)"),
-        ),
-        ("collect-half", "the same: nodes that are kept in part", "== 0", "nodes", number(r"half kept: (\d+)")),
-        ("collect-cpu", "the same: CPU time in the first start", "<= 5", "s", number(r", ([\d.]+) s of CPU time")),
-        ("collect-memory", "the same: its memory", "<= 64", "MiB", number(r"^memory of the first start: (\d+)")),
+LINKS = measured(
+    DOCUMENT,
+    SLOW_LINK,
+    (
+        "link-named",
+        "three emulated hosts, two of them with a link of a tenth of the rate: runs with it as the first finding",
+        "== 1",
+        "runs",
+        number(r"named: (\d+)"),
+    ),
+    (
+        "link-predicted",
+        "the same: how far the predicted step is from one with a sound link",
+        "<= 10",
+        "%",
+        number(r"^off: ([\d.]+) %"),
     ),
 )
+COLLECTED = measured(
+    DOCUMENT,
+    COLLECTING,
+    (
+        "collect-lost",
+        "256 nodes that send 2 MiB each at once, a tenth of which dies in the middle: nodes whose records are lost",
+        "== 0",
+        "nodes",
+        number(r"^lost: (\d+)"),
+    ),
+    ("collect-half", "the same: nodes that are kept in part", "== 0", "nodes", number(r"half kept: (\d+)")),
+    ("collect-cpu", "the same: CPU time in the first start", "<= 5", "s", number(r", ([\d.]+) s of CPU time")),
+    ("collect-memory", "the same: its memory", "<= 64", "MiB", number(r"^memory of the first start: (\d+)")),
+)
+
+TOPIC = Topic("Hosts", (*LINKS, *COLLECTED))

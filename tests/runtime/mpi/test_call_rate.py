@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.installed import RUNTIME
+
 HERE = Path(__file__).parent
-SOURCES = HERE.parents[2] / "runtime"
 BURST = 80_000
 Thin = Callable[[int, float, float], tuple[int, int]]
 
@@ -18,7 +19,7 @@ Thin = Callable[[int, float, float], tuple[int, int]]
 def thin(tmp_path_factory: pytest.TempPathFactory) -> Thin:
     """Events a second, part of the time in which the process runs, seconds; gives the level and how many it wrote."""
     program = tmp_path_factory.mktemp("rate") / "call_rate"
-    flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES / 'mpi'}", f"-I{SOURCES / '_core'}"]
+    flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{RUNTIME / 'mpi'}", f"-I{RUNTIME / '_core'}"]
     subprocess.run(["cc", *flags, HERE / "programs" / "simulated_rate.c", "-o", program, "-lpthread"], check=True)
 
     def simulate(events: int, part: float, seconds: float) -> tuple[int, int]:

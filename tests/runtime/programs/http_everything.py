@@ -11,6 +11,7 @@ import traceback
 import urllib.request
 from collections.abc import AsyncIterator
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import uvicorn
 
 BODY = b"x" * 100
 SLOW_S = 0.4
-RECORDER = Path(__file__).resolve().parents[3] / "runtime"
+RECORDER = Path(str(find_spec("scalana.runtime").origin)).parent
 
 
 class Handler(BaseHTTPRequestHandler):
