@@ -307,7 +307,6 @@ TOPIC = Topic(
             DOCUMENT,
             "needs an H200; measured once, on one in a virtual machine",
             ("gpu-mark", "a pair of marks takes the host", "<= 16", "us"),
-            ("gpu-launch-bound", "a launch-bound model, a step of 19.4 to 20.7 ms without", "<= 25.4", "ms"),
         ),
         *claimed(
             DOCUMENT,
