@@ -53,7 +53,7 @@ help:
 	@echo 'make pytest      tests alone (PYTEST_ARGS="-k NAME" passes options)'
 	@echo 'make picture     record the demo, and draw its report for the README'
 	@echo 'make proof       measure the figures of the documents again (NAME=accuracy-* for some), and write docs/proof.md'
-	@echo 'make gpu-proof   those that need a GPU'
+	@echo 'make gpu-proof   those that need a GPU, with the Python that has it (GPU_PYTHON=python3)'
 	@echo 'make arena       try random programs with a planted fault (SEEDS=1:200; ARENA_ARGS="--balanced --busy 2")'
 	@echo 'make faults      try jobs that are killed, fork, run out of disk and so on, with and without scalana (RUNS=1000)'
 	@echo 'make clean       remove what was built, but not $(VENV)'
@@ -273,8 +273,11 @@ picture: $(INSTALLED)
 proof: $(INSTALLED)
 	$(BIN)/python -m tests.proof $(NAME) $(if $(ANYWAY),--anyway)
 
-gpu-proof: $(INSTALLED)
-	$(BIN)/python -m tests.proof $(NAME) --gpu
+# With the Python whose torch has a GPU, as it is: nothing is installed.
+GPU_PYTHON := python3
+gpu-proof:
+	$(GPU_PYTHON) setup.py -q build_ext --inplace
+	$(GPU_PYTHON) -m tests.proof $(NAME) --gpu
 
 # Random programs, against what they measure themselves. Those of which the report is wrong are kept in build/arena.
 SEEDS := 1:200

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 OF_WAITING = "of waiting"
 OF_LONGER_WORK = "of extra task time"
 OF_IDLE_THREADS = "of idle threads"
+OF_GENERATING = "of generating"
 OF_IDLING = "of pipeline idle time"
 OF_DATA = "of waiting for data"
 OF_ALL = "of all ranks"

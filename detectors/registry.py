@@ -23,6 +23,7 @@ from scalana.detectors.limits.detector import Limits
 from scalana.detectors.limits.limits_on_devices import LimitsOnDevices
 from scalana.detectors.pipeline.detector import Pipelines
 from scalana.detectors.rl.detector import RLStragglers
+from scalana.detectors.serving.detector import ServingThreads
 from scalana.detectors.slow_workers.detector import SlowWorkers
 
 DETECTORS: tuple[Detector, ...] = (
@@ -32,6 +33,7 @@ DETECTORS: tuple[Detector, ...] = (
     DeviceWaits(),
     RLStragglers(),
     SlowWorkers(),
+    ServingThreads(),
     Limits(),
     LateRanks(),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.detectors.kind import OF_IDLE_THREADS, Claim, Kind
+from scalana.detectors.kind import OF_GENERATING, OF_IDLE_THREADS, Claim, Kind
 
 UNEVEN = (
     Kind(
@@ -73,6 +73,25 @@ UNEVEN = (
         spends=False,
         unit=OF_IDLE_THREADS,
         mended="with another order, or smaller calls,",
+        is_shared=True,
+    ),
+    Kind(
+        "serving-threads",
+        "prefill or decode of generated tokens was faster with another number of threads in the same run; `saving_s` "
+        "is for the fastest number that was measured",
+        "Tokens are generated with a number of threads that is not the fastest.",
+        (
+            Claim(
+                "The {text:serving_phase} takes {seconds:plan_s} {text:plan_unit} with {count:plan_threads} threads, "
+                "and {seconds:faster_s} with {count:faster_threads} (medians of {count:plan_requests} and "
+                "{count:faster_requests} requests)",
+                ("serving_phase", "plan_s", "faster_s"),
+            ),
+            Claim("Another number of threads is faster"),
+        ),
+        spends=False,
+        unit=OF_GENERATING,
+        mended="with the faster number",
         is_shared=True,
     ),
 )

@@ -57,7 +57,8 @@ class HostCores:
     def count(self, ranks: Iterable[int] | None = None) -> int:
         """How many cores some ranks may use together, or all; 0 where it is not known."""
         of_host: dict[str, int] = defaultdict(int)
-        for rank in range(len(self.allowed)) if ranks is None else ranks:
+        known = range(len(self.allowed))
+        for rank in known if ranks is None else (rank for rank in ranks if rank in known):
             of_host[self.host[rank]] |= self.allowed[rank]
         return sum(mask.bit_count() for mask in of_host.values())
 

@@ -197,7 +197,7 @@ ROOMS = {
         ("noise", "efficiency", "lengths", "sources"),
         ("facts", "analysis", "reconcile", "ranking"),
         ("detector", "annotator"),
-        ("late_ranks", "limits", "slow_workers", "hang", "device", "pipeline", "rl", "runs", "annotate"),
+        ("late_ranks", "limits", "slow_workers", "serving", "hang", "device", "pipeline", "rl", "runs", "annotate"),
         ("registry", "compile_ahead", "advice"),
         ("run",),
     ),

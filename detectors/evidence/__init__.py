@@ -42,6 +42,7 @@ from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
 from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
 from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, StepLimit, Transfers
+from scalana.detectors.evidence.thread_plan import ThreadPlan
 
 __all__ = [
     "BusyCores",
@@ -91,6 +92,7 @@ __all__ = [
     "StartedBy",
     "TaskTail",
     "TaskTimes",
+    "ThreadPlan",
     "Turn",
     "UnevenLengths",
     "UnevenSizes",

@@ -43,6 +43,7 @@ from scalana.detectors.evidence.size_costs import SizeCosts
 from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
 from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, StepLimit, Transfers
+from scalana.detectors.evidence.thread_plan import ThreadPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ class Evidence:
     step_limit: StepLimit | None = None
     transfers: Transfers | None = None
     busy_cores: BusyCores | None = None
+    thread_plan: ThreadPlan | None = None
     link: LinkTime | None = None
     device_step: DeviceStep | None = None
     order: tuple[str, ...] = field(default=(), repr=False, compare=False)

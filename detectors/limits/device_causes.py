@@ -39,6 +39,7 @@ from scalana.detectors.when.span_periods import periods_of
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.spans.compilations import compilations
+from scalana.graphs.spans.device_waits import copies_at
 from scalana.graphs.steps.periods import Periods
 
 INPUT, COPY, SYNC, LAUNCH, HOST, DEVICE, COMMUNICATION = (
@@ -184,7 +185,7 @@ def _launches(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[D
 
 def _hosts(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[DeviceCause]:
     """The place of hosts without which a step is shortest, where devices have nothing to do meanwhile, and hosts do
-    more than launch."""
+    more than launch. From memory that is not pinned hosts copy themselves."""
     least_s, launching = WORTH_IF_ONCE * profile.whole.step_s, _launching(profile)
     works = (
         one
@@ -194,7 +195,9 @@ def _hosts(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[Devi
     for one in works:
         steps_s = _without(one, profile, facts)
         if is_worth(steps_s[1], profile.whole):
-            yield _at_place(HOST, one, steps_s, profile, facts)
+            vertices = profile.devices.kinds.vertex[one.kinds].tolist()
+            copies = any(vertex >= 0 and copies_at(vertex, facts.psg) for vertex in vertices)
+            yield _at_place(COPY if copies else HOST, one, steps_s, profile, facts)
             return
 
 
@@ -233,7 +236,7 @@ def _at_place(
         time = DeviceTime(kernels=names[:3], kernel=names[0])
         finding = replace(finding, evidence=replace(finding.evidence, device=time))
     idle_s = float(one.idle_s.min()) if one.place.activity is Activity.WORK else profile.whole.step_s - steps_s[1]
-    is_idle = kind in (SYNC, HOST)
+    is_idle = kind in (SYNC, HOST) or one.place.activity is Activity.WORK
     return DeviceCause(SharedCause(finding, _NOTHING, is_even(one.place)), idle_s if is_idle else 0.0)
 
 

@@ -15,6 +15,7 @@ from scalana.detectors.rollup.named_place import CodeLocation, named_places
 from scalana.detectors.streams.lanes import Devices
 from scalana.detectors.whatif.device_replay import DeviceReplay, Removal, shorter
 from scalana.detectors.whatif.device_rounds import Parts, Round, rounds_of
+from scalana.detectors.whatif.unmarked import unmarked_step_s, without_marks
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.device_waits import waits_at
@@ -63,6 +64,9 @@ def device_profile(facts: Facts) -> DeviceProfile | None:
     if set(ranks) | set(facts.run.missing_ranks) != set(range(facts.timeline.ranks)):
         return None
     rounds = rounds_of(devices, facts.timeline, facts.steps)
+    if devices.marked and facts.steps is not None:
+        marked = np.array(sorted(devices.stands_for), np.int64)
+        rounds = without_marks(rounds, unmarked_step_s(facts.steps, marked))
     if not rounds:
         return None
     replay = DeviceReplay(rounds, ranks)

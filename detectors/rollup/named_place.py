@@ -160,11 +160,12 @@ def _under(vertex: int, place: CodeLocation, psg: PSG) -> bool:
 
 
 def containers(vertex: int, psg: PSG) -> Iterator[Container]:
-    """Loops without communication around a vertex, innermost first, and then its function if that has none either."""
+    """Loops without communication around a vertex, innermost first, and then its function if that has none either. The
+    loop that makes the steps of a training is none: its lines have each their own cause."""
     current = vertex
     while current > 0:
         kind = psg[current].kind
-        if kind in (VertexKind.LOOP, VertexKind.FUNCTION) and psg.communicates(current):
+        if kind in (VertexKind.LOOP, VertexKind.FUNCTION) and (psg.communicates(current) or psg.trains(current)):
             return
         if kind is VertexKind.LOOP:
             yield Container(current, True)

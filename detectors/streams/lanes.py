@@ -14,7 +14,7 @@ from scalana.detectors.streams.weights import stood_for
 from scalana.detectors.streams.windows import all_windows
 from scalana.detectors.thresholds.seconds import SAME_TIME_S
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.spans.device_waits import waits_at, waits_by_name
+from scalana.graphs.spans.device_waits import copies_at, waits_at, waits_by_name
 from scalana.graphs.spans.host import HostActivity
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.structure.psg import PSG
@@ -68,6 +68,8 @@ class Device:
     launched_s: FloatArray
     """When the host had launched each stretch of :attr:`work`, or that before it where it is not known
     ``[stretches of work]``."""
+    marks_s: FloatArray
+    """When its host recorded marks, ascending; none where a profiler recorded ``[marks]``."""
 
     @property
     def total_s(self) -> float:
@@ -159,6 +161,8 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
     blocks = np.array([waits_by_name(text) for text in kinds.names], np.bool_)[kinds.name]
     for kind in np.flatnonzero(~blocks & (kinds.name >= len(spans.names))).tolist():
         blocks[kind] = waits_at(int(kinds.vertex[kind]), psg)
+    copies = np.zeros(len(kinds), np.bool_)
+    copies[blocks] = [copies_at(int(vertex), psg) for vertex in kinds.vertex[blocks]]
     table = spans.table
     marked = np.append(marked_spans(spans), False)[doings.span]
     communicates = np.append((spans.texts("collective") >= 0) | (table.event >= 0), False)[doings.span]
@@ -188,7 +192,7 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
         helpers, busy_host = doings.of(beside), doings.of(own)
         rows = np.flatnonzero(device & (marked | ~communicates))
         if (device & marked).any():
-            waits = own[blocks[doings.what[own]]]
+            waits = own[(blocks & ~copies)[doings.what[own]]]  # a copy goes on when the device has nothing left to do
             talk = talk[marked[talk]]
             marks = np.flatnonzero(device & marked)
             between = _between(told, doings.span[marks], start[marks], end[marks], communicates[marks])
@@ -199,9 +203,11 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
             modules = np.flatnonzero(device & ~communicates)
             seconds = _medians(doings.what[modules], end[modules] - start[modules], len(kinds))
             shown = _joined(work, doings.of(talk))
+            marks_s = np.unique(np.concatenate((between.start_host_s, between.end_host_s)))
         else:
             work, shown = doings.of(np.flatnonzero(device & ~communicates)), doings.of(np.flatnonzero(device))
             seconds = np.bincount(work.what, work.end_s - work.start_s, len(kinds)).astype(np.float64)
+            marks_s = np.zeros(0)
         begun, ended = doings.start_s[talk], doings.end_s[talk]
         work = clipped(work, windows[number][:, 1], windows[number][:, 2])
         of_rank[number] = Device(
@@ -216,6 +222,7 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
             seconds,
             _elements(told.elements, doings, np.flatnonzero(device & ~communicates), len(kinds)),
             _launched_s(work, told, doings.span[rows], start[rows], end[rows]),
+            marks_s,
         )
         lanes += _streams(spans, number, doings, device)
     return Devices(of_rank, kinds, weight, step_of, weights, blocks, lanes, bool(marked.any()))

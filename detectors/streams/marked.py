@@ -81,8 +81,7 @@ def work_of(spans: Marked, idle_s: Stretches, awaited_s: Stretches) -> tuple[Flo
             known = min(max(launched, before), time)
             if known - before < SHARE_OF_ITS_OWN * (time - before):
                 known = before
-            rest = _besides(known, time, awaited_s) if innermost < 0 else [(known, time)]
-            for low, high in (*_overlaps(before, known, idle_s), *rest):
+            for low, high in _besides_all([*_overlaps(before, known, idle_s), (known, time)], innermost, awaited_s):
                 if high > low:
                     begins.append(low)
                     stops.append(high)
@@ -96,6 +95,15 @@ def work_of(spans: Marked, idle_s: Stretches, awaited_s: Stretches) -> tuple[Flo
         else:
             open_.append(span)
     return np.array(begins, np.float64), np.array(stops, np.float64), np.array(inside, np.int64)
+
+
+def _besides_all(
+    stretches: list[tuple[float, float]], innermost: int, awaited_s: Stretches
+) -> list[tuple[float, float]]:
+    """What of some stretches is work: outside of modules (-1) the stream waits for collectives."""
+    if innermost >= 0:
+        return stretches
+    return [piece for low, high in stretches for piece in _besides(low, high, awaited_s)]
 
 
 def _besides(begin_s: float, end_s: float, stretches: Stretches) -> list[tuple[float, float]]:

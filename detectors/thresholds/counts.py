@@ -13,6 +13,7 @@ Why: More than one.
 - `worker_groups`: calls that are handed over at a line, from which more workers can be predicted for
 - `slow_source`: steps with and without a source, and workers, that are compared
 - `task_tails`: threads that are a pool, and calls
+- `thread_plans`: requests with a number of threads, for it to be compared
 """
 SHOWS_THE_USUAL = 3
 """Repetitions, ranks or sizes that show what is usual.

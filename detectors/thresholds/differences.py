@@ -97,6 +97,7 @@ Why: A choice: cores that share caches, or that others use as well for a while, 
 - `compile_bound`: part by which a rank may compile more than the middle one, where all share it
 - `device_causes`: part by which a rank may spend more than the middle one, up to which all of it is what all share
 - `worker_bound`: part by which a worker may be busy less than the busiest, where all are busy alike
+- `unmarked`: part by which marked steps may take longer than others even without their marks
 """
 ONE_FACTOR = 0.25
 """Part of an excess by which one kind of work may differ from all, where everything is slower by one factor.

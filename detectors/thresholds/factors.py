@@ -59,6 +59,7 @@ Why: A choice: what is larger by less explains little.
 - `modules`: times as many operators, or as much work, as on other ranks, from which a module has more
 - `uneven_lengths`: times the tokens of the median rank up to which tokens are equal
 - `uneven_sizes`: times the argument of the median rank, from which that of a rank is larger
+- `thread_plans`: times the tokens of other requests, up to which prompts are as long
 """
 HELD_UP = 1.2
 """Factor from which a microbatch took longer than usual: it was held up.

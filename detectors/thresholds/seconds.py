@@ -18,6 +18,7 @@ Why: The resolution of many traces.
 - `recorded`: by how much a call may lie outside of its action
 - `replayable`: by how much a message may arrive before the last of its batch
 - `lanes`: difference up to which a stretch of work ends with a kernel, or at a mark
+- `unmarked`: by how much marked steps may take longer than others before marks are said to cost anything
 """
 TINY_S = 2e-5
 """Seconds up to which an operator is too small to be compared with what the machine can do.

@@ -124,6 +124,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `worker_bound`: part of a step that more workers must save
 - `slow_source`: part of the steady state that another way to load must save
 - `task_tail`: part of the run that another order must save
+- `serving.detector`: part of the run that another number of threads must save
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.

@@ -65,7 +65,9 @@ class Round:
     idle: Parts
     """What hosts did while their devices had nothing to do; a part of :attr:`host`, without links."""
     idle_s: FloatArray
-    """What each device had nothing to do, neither work nor communication ``[ranks]``."""
+    """What each device had nothing to do, neither work nor communication ``[ranks that have one]``."""
+    marks: IntArray
+    """How many marks a host recorded in each link ``[links]``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,8 @@ class _Rank:
     """``[waits]``"""
     awaited_s: FloatArray
     """When what it waited for ended ``[waits]``."""
-    blocking: BoolArray
-    """As of :class:`Devices` ``[kinds of work]``."""
+    behind: BoolArray
+    """Whether that was given to the device in the round before ``[waits]``."""
 
     @property
     def device_s(self) -> float:
@@ -143,6 +145,8 @@ class _Collected:
         self._links: list[tuple[IntArray, IntArray, FloatArray, BoolArray]] = []
         self._moments = self._count = 0
         self.parts: dict[str, list[Parts]] = defaultdict(list)
+        self.marks: list[tuple[IntArray, IntArray]] = []
+        """Links, and how many marks lie in each."""
 
     def moments(self, at_s: FloatArray, tie: int) -> IntArray:
         """Take some moments, and number them."""
@@ -152,11 +156,15 @@ class _Collected:
         return np.arange(self._moments - len(at_s), self._moments)
 
     def link(
-        self, later: IntArray, earlier: IntArray, seconds: FloatArray | float = 0.0, of_last_round: bool = False
+        self,
+        later: IntArray,
+        earlier: IntArray,
+        seconds: FloatArray | float = 0.0,
+        of_last_round: BoolArray | bool = False,
     ) -> IntArray:
         """Take some links, and number them."""
         count = len(later)
-        behind, between = np.full(count, of_last_round, np.bool_), np.zeros(count) + seconds
+        behind, between = np.zeros(count, np.bool_) | of_last_round, np.zeros(count) + seconds
         self._links.append((np.asarray(later, np.int64), np.asarray(earlier, np.int64), between, behind))
         self._count += count
         return np.arange(self._count - count, self._count)
@@ -166,6 +174,14 @@ class _Collected:
         later, earlier, seconds, behind = (np.concatenate(column) for column in zip(*self._links, strict=True))
         at_s, tie = np.concatenate(self._at), np.concatenate(self._tie)
         return Moments.of(at_s, tie, round_s, Links(later, earlier, seconds, behind))
+
+    def all_marks(self, links: int, where: IntArray) -> IntArray:
+        """How many marks lie in each link, with links where these are now ``[links]``."""
+        found = np.zeros(links, np.int64)
+        for some, number in self.marks:
+            kept = where[some] >= 0
+            found[where[some][kept]] = number[kept]
+        return found
 
     def all(self, name: str, where: IntArray) -> Parts:
         """What is known by a name, with its links where these are now."""
@@ -227,7 +243,8 @@ def _round(devices: Devices, timeline: Timeline, between_s: tuple[FloatArray, Fl
     names = ("host", "launches", "device", "transfers", "waits", "idle")
     idle_s = np.array([rank.end_s - rank.begin_s - rank.busy_s for rank in ranks])
     parts = {name: collected.all(name, where) for name in names}
-    return Round(moments, steps, begin_s, end_s, idle_s=idle_s, **parts)
+    marks = collected.all_marks(len(moments.links.seconds), where)
+    return Round(moments, steps, begin_s, end_s, idle_s=idle_s, marks=marks, **parts)
 
 
 def _of_rank(
@@ -248,12 +265,15 @@ def _of_rank(
     ends_s = np.concatenate((given.end_s, told.end_s))
     since_s = np.concatenate((given.launched_s, told.launched_s))
     awaited_s = np.array([_awaited_s(wait, since_s, ends_s, tolerance_s) for wait in wait_s])
+    # What comes before the first launch waits for what the round before has launched, if for anything.
+    behind = wait_s[:, 0] + tolerance_s < since_s.min(initial=np.inf)
+    awaited_s = np.where(behind, ends_s.max(initial=-np.inf) - (end_s - begin_s), awaited_s)
     if len(wait_s):
         # What is seen in samples is seen to end some time later.
         near = np.abs(wait_s[:, 1] - awaited_s) <= tolerance_s
         wait_s[near, 1] = np.minimum(awaited_s[near], end_s)
-    kept = awaited_s > wait_s[:, 0] if len(wait_s) else np.zeros(0, np.bool_)
-    return _Rank(rank, device, begin_s, end_s, given, told, wait_s[kept], what[kept], awaited_s[kept], devices.blocking)
+    kept = behind | (awaited_s > wait_s[:, 0]) if len(wait_s) else behind
+    return _Rank(rank, device, begin_s, end_s, given, told, wait_s[kept], what[kept], awaited_s[kept], behind[kept])
 
 
 def _ending_together(ranks: list[_Rank]) -> list[_Rank]:
@@ -324,14 +344,19 @@ def _link_host(rank: _Rank, collected: _Collected) -> tuple[IntArray, IntArray, 
     moments = collected.moments(edges_s, _HOST)
     inner = np.empty(count + waits, np.int64)
     inner[order] = moments[1:-1]
-    # Up to the end of a wait it works only until it begins to wait.
+    # Up to the end of a wait it works only until it begins to wait, and from when what it waits for is done.
     from_s = np.concatenate((np.full(count, np.inf), rank.wait_s[:, 0]))
     until_s = np.maximum(np.minimum(edges_s[1:], np.append(from_s[order], np.inf)), edges_s[:-1])
-    links = collected.link(moments[1:], moments[:-1], until_s - edges_s[:-1])
+    own_s = np.maximum(rank.wait_s[:, 1] - np.maximum(rank.awaited_s, rank.wait_s[:, 0]), 0.0)
+    after_s = np.append(np.concatenate((np.zeros(count), own_s))[order], 0.0)
+    links = collected.link(moments[1:], moments[:-1], until_s - edges_s[:-1] + after_s)
+    ours = np.empty(count + waits, np.int64)
+    ours[order] = links[:-1]
+    owned = Parts(ours[count:], _filled(own_s, rank.number), rank.wait_what, rank.wait_s[:, 1] - own_s, own_s)
+    collected.parts["host"].append(owned)
     collected.link(moments[:1], moments[-1:], of_last_round=True)
+    collected.marks.append((links, np.diff(np.searchsorted(rank.device.marks_s, edges_s))))
     burst, row, start_s, seconds = overlaps(edges_s[:-1], until_s, rank.device.main)
-    works = ~rank.blocking[rank.device.main.what[row]]
-    burst, row, start_s, seconds = burst[works], row[works], start_s[works], seconds[works]
     what = rank.device.main.what[row]
     collected.parts["host"].append(Parts(links[burst], _filled(burst, rank.number), what, start_s, seconds))
     short = np.flatnonzero(np.append(order < count, False) & (until_s - edges_s[:-1] <= SHORT_GAP_S))
@@ -392,7 +417,9 @@ def _link_waits(rank: _Rank, collected: _Collected, resumes: IntArray, ends: Int
     ends_s = np.concatenate((rank.work.end_s, rank.talk.end_s))
     order = np.argsort(ends_s, kind="stable")
     at = np.searchsorted(ends_s[order], rank.awaited_s)
-    links = collected.link(resumes, ends[order[np.minimum(at, len(order) - 1)]])
+    last = np.full(len(at), np.argmax(ends_s))
+    awaited = np.where(rank.behind, last, order[np.minimum(at, len(order) - 1)])
+    links = collected.link(resumes, ends[awaited], of_last_round=rank.behind)
     waited_s = np.minimum(rank.awaited_s, rank.wait_s[:, 1]) - rank.wait_s[:, 0]
     collected.parts["waits"].append(
         Parts(links, _filled(links, rank.number), rank.wait_what, rank.wait_s[:, 0], np.maximum(waited_s, 0.0))

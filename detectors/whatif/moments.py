@@ -9,7 +9,7 @@ devices, or fall behind, then do so by as much as they will.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Moments:
     """A round of a run."""
 
     at_s: FloatArray
-    """When each moment came, ascending ``[moments]``."""
+    """When each moment came ``[moments]``; none follows a later one of the same round."""
     round_s: float
     """What a round takes."""
     first: IntArray
@@ -66,10 +66,8 @@ class Moments:
         since_s = at_s[earlier] - np.where(behind, round_s, 0.0)
         seconds = np.minimum(links.seconds[kept], at_s[later] - since_s)
         first = np.searchsorted(later, np.arange(len(at_s) + 1))
-        decisive = np.full(len(at_s), -1, np.int64)
-        by_arrival = np.lexsort((since_s + seconds, later))
-        some = np.flatnonzero(np.diff(first) > 0)
-        decisive[some] = by_arrival[first[some + 1] - 1]
+        decisive = _last_of(later, since_s + seconds, first)
+        some = np.flatnonzero(decisive >= 0)
         last = decisive[some]
         seconds[last] = at_s[some] - since_s[last]
         return cls(at_s, round_s, first, Links(later, earlier, seconds, behind), decisive), where
@@ -77,20 +75,45 @@ class Moments:
     def changed_round_s(self, removed_s: FloatArray) -> float:
         """What a round takes without some of the seconds of links; without a link where that is infinite
         ``[links]``."""
-        seconds = self.links.seconds - removed_s
+        before_s, now_s = self._last_rounds(self.links.seconds - removed_s)
+        return max(float((now_s - before_s).max(initial=0.0)), 0.0)
+
+    def shortened(self, removed_s: FloatArray) -> Moments:
+        """The same without some of the seconds of links ``[links]``, as a round is once that has been so for some
+        rounds."""
+        links = replace(self.links, seconds=self.links.seconds - removed_s)
+        before_s, now_s = self._last_rounds(links.seconds)
+        since_s = np.where(links.of_last_round, before_s[links.earlier], now_s[links.earlier])
+        decisive = _last_of(links.later, since_s + links.seconds, self.first)
+        round_s = max(float((now_s - before_s).max(initial=0.0)), 0.0)
+        return Moments(now_s, round_s, self.first, links, decisive)
+
+    def _last_rounds(self, seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """When moments come in the last two of some rounds, with other seconds of links ``[moments]`` each: the change
+        comes, it spreads to all ranks and devices, and these rounds are looked at."""
         before_s, now_s = self.at_s - self.round_s, np.empty(len(self.at_s))
-        for _ in range(4):  # the change comes, it spreads to all ranks and devices, and the last round is looked at
+        for _ in range(4):
             _follow((self.first, self.links.earlier, self.links.of_last_round), seconds, self.round_s, before_s, now_s)
             before_s, now_s = now_s, before_s
-        return max(float((before_s - now_s).max(initial=0.0)), 0.0)
+        return now_s, before_s
 
     def critical_s(self) -> FloatArray:
         """The seconds of each link on the critical path of a round: back from its last moment, always along what came
         last, for as long as a round takes ``[links]``."""
         path_s = np.zeros(len(self.links.seconds))
         if len(self.at_s):
-            _walk(self.decisive, self.links.earlier, self.links.of_last_round, self.at_s, self.round_s, path_s)
+            links, last = (self.decisive, self.links.earlier, self.links.of_last_round), int(np.argmax(self.at_s))
+            _walk(links, self.at_s, self.round_s, last, path_s)
         return path_s
+
+
+def _last_of(later: IntArray, arrival_s: FloatArray, first: IntArray) -> IntArray:
+    """Of each moment the link that comes last, -1 for none ``[moments]``; links in the order of ``later``."""
+    found = np.full(len(first) - 1, -1, np.int64)
+    by_arrival = np.lexsort((arrival_s, later))
+    some = np.flatnonzero(np.diff(first) > 0)
+    found[some] = by_arrival[first[some + 1] - 1]
+    return found
 
 
 @compiled
@@ -106,9 +129,10 @@ def _follow(links, seconds, round_s, before_s, now_s):  # type: ignore[no-untype
 
 
 @compiled
-def _walk(decisive, earlier, of_last_round, at_s, round_s, path_s):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Fill in the seconds of links on the way back from the last moment, over one round."""
-    moment, rounds = len(at_s) - 1, 0
+def _walk(links, at_s, round_s, moment, path_s):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fill in the seconds of links on the way back from a moment, over one round."""
+    decisive, earlier, of_last_round = links
+    rounds = 0
     end_s = at_s[moment] - round_s
     for _ in range(2 * len(at_s) + 2):
         link = decisive[moment]

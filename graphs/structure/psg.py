@@ -19,7 +19,8 @@ two places is two vertices. Vertices are only ever appended, so that an index st
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,8 @@ class Vertex:
     place in the library."""
 
 
+_TRAINS = re.compile(r"(?:^|\.)(?:backward|profile_hook_step)$|optim\w*\.step$")
+"""In names of calls."""
 NOWHERE = Place("", 0, 0, -1, "")
 
 
@@ -116,6 +119,7 @@ class PSG:
         self.warnings: list[str] = []
         """What could not be read or was cut off, one sentence each."""
         self._communicating = bytearray()
+        self._training = bytearray()
 
     def __len__(self) -> int:
         return len(self.vertices)
@@ -184,13 +188,24 @@ class PSG:
     def communicates(self, index: int) -> bool:
         """Whether there is communication at or below a vertex. O(vertices) the first time, and after one was added."""
         if len(self._communicating) != len(self.vertices):
-            self._communicating = bytearray(len(self.vertices))
-            for vertex in reversed(self.vertices):  # children come after their parents
-                if vertex.kind is VertexKind.COMM:
-                    self._communicating[vertex.index] = 1
-                if vertex.parent >= 0:
-                    self._communicating[vertex.parent] |= self._communicating[vertex.index]
+            self._communicating = self._at_or_below(lambda vertex: vertex.kind is VertexKind.COMM)
         return bool(self._communicating[index])
+
+    def trains(self, index: int) -> bool:
+        """Whether there is a backward pass, or a step of an optimizer, at or below a vertex: what then repeats it
+        makes the steps of a training. O(vertices) the first time, and after one was added."""
+        if len(self._training) != len(self.vertices):
+            self._training = self._at_or_below(lambda vertex: _TRAINS.search(vertex.place.name) is not None)
+        return bool(self._training[index])
+
+    def _at_or_below(self, chosen: Callable[[Vertex], bool]) -> bytearray:
+        """Whether something holds of each vertex, or of one below it ``[vertices]``."""
+        found = bytearray(len(self.vertices))
+        for vertex in reversed(self.vertices):  # children come after their parents
+            found[vertex.index] |= chosen(vertex)
+            if vertex.parent >= 0:
+                found[vertex.parent] |= found[vertex.index]
+        return found
 
     def edges(self) -> Iterator[tuple[int, int, str]]:
         """All edges as (from, to, type); type is control, order, data or recursion."""

@@ -101,6 +101,8 @@ class Pool:
         self._looked_ns = 0
         self._now: Epoch | None = None
         self._waiting: list[Epoch] = []
+        self._clocks: dict[int, tuple[Event, ClockBounds]] = {}
+        """Of each device, the first event of the last step that was written, and its bounds from there on."""
         self._lanes: dict[str, int] = {}
         self._names: dict[str, int] = {}
         self._told: set[str] = set()
@@ -269,7 +271,8 @@ class Pool:
                 return
             del self._waiting[0]
             self._write(epoch)
-            self._free += epoch.events
+            kept = {id(event) for event, _ in self._clocks.values()}
+            self._free += [event for event in epoch.events if id(event) not in kept]
 
     def _read_durations(self, epoch: Epoch, last: bool) -> None:
         if self.durations is None or not epoch.keys:
@@ -295,6 +298,8 @@ class Pool:
             clock.recorded(epoch.host_ns[number], time_ns)
             if number in epoch.seen_ns:
                 clock.seen(epoch.seen_ns[number], time_ns)
+        for device, first in base.items():
+            bounds[device] = self._keep_clock(device, first, bounds[device])
         for span in epoch.spans:
             key = epoch.stream[span.begin]
             offset = bounds[key[0]].offset_ns
@@ -319,6 +324,16 @@ class Pool:
                 span.event,
                 tuple(told),
             )
+
+    def _keep_clock(self, device: int, first: Event, bounds: ClockBounds) -> ClockBounds:
+        """Bounds from the first event of a step on, by those of the step before too."""
+        before = self._clocks.get(device)
+        if before is not None:
+            event, earlier = before
+            bounds = bounds.since(earlier, round(event.elapsed_time(first) * 1e6))
+            self._free.append(event)
+        self._clocks[device] = (first, bounds)
+        return bounds
 
     def _lane(self, name: str) -> int:
         lane = self._lanes.get(name)

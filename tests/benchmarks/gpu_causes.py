@@ -1,61 +1,80 @@
-"""Faults planted in DDP over NCCL on two ranks, which may share one GPU, beside what a report says of them; as JSON.
+"""Faults planted in DDP over NCCL on ranks that share a GPU, beside what a report says of them; as JSON.
 
-Run: python -m tests.benchmarks.gpu_causes [FAULT ...]
+Run: python -m tests.benchmarks.gpu_causes [--keep FOLDER] [CASE ...]
 
-Records `tests/runtime/programs/gpu_ddp.py` without a fault and with each. Of each: whether the first finding has its
-kind and rank, the saving, and by how much all steps but the first are longer, as rank 0 prints it.
+Records `tests/runtime/programs/gpu_ddp.py` without a fault and with each: two and four ranks that use the GPU in turns,
+and two that have half of its processors each (``apart``, by CUDA's Multi-Process Service, where it can be started). In
+turns, what one rank does more delays the others' kernels too; apart it does not. Of each: whether the first finding has
+its kind and rank, the saving, and by how much all steps but the first are longer, as rank 0 prints it.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import re
 import subprocess
-import sys
 import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import scalana
+from tests.tools import mps
 
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / "tests" / "runtime" / "programs" / "gpu_ddp.py"
-FAULTS = {"host": "launch-gap", "kernels": "device-late", "rows": "device-late"}
+from . import gpu_runs
+
+KINDS = {"nothing": "", "host": "launch-gap", "kernels": "device-late", "rows": "device-late"}
 STEPS = 39
 """Those that a saving is of: all but the first, of which nothing is marked."""
+CASES = {
+    "2": (2, ("nothing", "host", "kernels", "rows")),
+    "4": (4, ("nothing", "host", "kernels")),
+    "apart": (2, ("nothing", "host", "kernels", "rows")),
+}
 
 
-def recorded(fault: str, folder: Path) -> float:
-    """Milliseconds of a step of a recorded job."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(folder), "--", *launcher]
-    environment = {**os.environ, "TORCH_NCCL_ENABLE_TIMING": "1"}
-    done = subprocess.run([*command, str(PROGRAM), fault], cwd=ROOT, env=environment, capture_output=True, text=True)
-    found = re.search(r"rank 0: ([0-9.]+) ms a step", done.stdout)
-    if done.returncode or not found:
-        sys.exit(f"{fault} ended with {done.returncode}:\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
-    return float(found[1])
+def case_of(name: str, folder: Path) -> dict[str, Any]:
+    """Records one case; says why not, where that is impossible here."""
+    ranks, faults = CASES[name]
+    environment = {"TORCH_NCCL_ENABLE_TIMING": "1"}
+    with ExitStack() as stack:
+        if name == "apart":
+            if not mps.control():
+                return {"not measured": f"there is no {mps.CONTROL}"}
+            work = stack.enter_context(tempfile.TemporaryDirectory(prefix="mps-"))
+            try:
+                environment |= stack.enter_context(mps.sharing(work, ranks))
+            except (OSError, subprocess.SubprocessError) as error:
+                return {"not measured": f"{mps.CONTROL} does not start: {error}"}
+        jobs = {fault: gpu_runs.Job("gpu_ddp.py", (fault,), ranks, environment) for fault in faults}
+        runs = {fault: folder / f"{name}-{fault}" for fault in faults}
+        steps_ms = {fault: gpu_runs.step_ms(job, runs[fault]) for fault, job in jobs.items()}
+    return {fault: {"step_ms": steps_ms[fault], "run": runs[fault]} for fault in faults}
 
 
-def main() -> None:
-    """Record, and print what is told."""
-    found: dict[str, dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory() as work:
-        base_ms = recorded("nothing", Path(work, "nothing"))
-        found["nothing"] = {"right": not scalana.analyze(Path(work, "nothing")).findings, "step_ms": base_ms}
-        for fault in sys.argv[1:] or FAULTS:
-            step_ms = recorded(fault, Path(work, fault))
-            findings = scalana.analyze(Path(work, fault)).findings
-            right = bool(findings) and (findings[0].kind, findings[0].ranks) == (FAULTS[fault], [1])
-            found[fault] = {
-                "right": right,
-                "step_ms": step_ms,
-                "costs_s": STEPS * (step_ms - base_ms) / 1e3,
-                "saving_s": findings[0].saving_s if findings else 0.0,
-            }
-    print(json.dumps(found, indent=2))
+def judged(case: dict[str, Any], reports: dict[Path, dict[str, Any]]) -> dict[str, Any]:
+    """What the reports of a case say."""
+    base_ms = case["nothing"]["step_ms"]
+    found = {}
+    for fault, one in case.items():
+        findings = reports[one["run"]]["findings"]
+        first = findings[0] if findings else {"kind": "", "ranks": [], "saving_s": 0.0}
+        found[fault] = {
+            "right": (first["kind"], first["ranks"]) == (KINDS[fault], [1] if KINDS[fault] else []),
+            "kind": first["kind"],
+            "step_ms": one["step_ms"],
+            "costs_s": STEPS * (one["step_ms"] - base_ms) / 1e3,
+            "saving_s": first["saving_s"],
+        }
+    return found
+
+
+def measure(names: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Record, and say what is found."""
+    recorded = {name: case_of(name, folder) for name in names}
+    cases = {name: case for name, case in recorded.items() if "nothing" in case}
+    runs = [one["run"] for case in cases.values() for one in case.values()]
+    reports = dict(zip(runs, gpu_runs.all_analysed(runs), strict=True))
+    return {**recorded, **{name: judged(case, reports) for name, case in cases.items()}}
 
 
 if __name__ == "__main__":
-    main()
+    gpu_runs.main(__doc__, tuple(CASES), measure)

@@ -56,7 +56,9 @@ class Result:
 
 
 def commit() -> str:
-    """The commit that is checked out, with a plus sign where files differ from it."""
+    """The commit that is checked out, with a plus sign where files differ; ``COMMIT`` names it in a mere copy."""
+    if named := os.environ.get("COMMIT"):
+        return named
 
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()

@@ -251,6 +251,40 @@ def test_a_clock_is_bounded_from_both_sides():
     assert (clock.offset_ns, clock.uncertain_ns) == (3 - AHEAD_NS, 7)
 
 
+def test_what_was_known_of_a_clock_still_holds_but_for_drift():
+    earlier, later, contradicts = ClockBounds(), ClockBounds(), ClockBounds()
+    earlier.low_ns, earlier.high_ns = 1_000, 1_040
+    later.low_ns, later.high_ns = 2_000_900, 2_900_000
+    both = later.since(earlier, 2_000_000)
+    assert (both.low_ns, both.high_ns) == (2_000_900, 2_001_240)
+    assert later.since(ClockBounds(), 2_000_000) is later
+    contradicts.low_ns, contradicts.high_ns = 2_500_000, 2_500_010
+    assert contradicts.since(earlier, 2_000_000) is contradicts
+
+
+def test_a_host_far_ahead_of_its_device_has_the_clock_of_steps_in_which_it_was_not(job, monkeypatch):
+    mark_a_module(job)
+    job.core.step, job.core.time_ns = 1, job.core.time_ns + 10_000_000
+    monkeypatch.setattr(Event, "record", record_behind(900_000_000))
+    host = mark_a_module(job, behind_ns=500_000_000)
+    job.core.time_ns += 2_000_000_000  # all have come long ago when they are seen
+    job.pool.finish()
+    _, (_, _, start, _, step, told) = job.core.spans
+    assert step == 1
+    assert start == pytest.approx(host + 500_000_000, abs=200_000)
+    assert told["queued_ns"] == pytest.approx(500_000_000, abs=200_000)
+
+
+def record_behind(private_ns):
+    """What comes late on the stream of our own too, as where it shares a queue with others."""
+
+    def record(event, stream):
+        event.time_ns = event.device.core.time_ns
+        event.time_ns += private_ns if stream.cuda_stream == 99 else event.device.behind_ns
+
+    return record
+
+
 def event(name, device, start, length, correlation, linked=0, annotation=False):
     values = {
         "name": name, "device_type": device, "start_ns": start, "duration_ns": length, "correlation_id": correlation,

@@ -85,6 +85,8 @@ class Job:
     """Whether operators say the shapes of their inputs."""
     old: bool = False
     """Neither process groups nor numbers, as traces had until 2023."""
+    waits: str = "end"
+    """Where hosts wait for their devices in every step: ``end``, ``begin``, or ``nowhere``."""
     seed: int = 1
 
     def traces(self) -> list[dict[str, Any]]:
@@ -213,8 +215,12 @@ class _Rank:
         job, fault = self.job, self.fault
         for step in range(job.steps):
             begin = self.now
+            if job.waits == "begin" and step:
+                self.synchronize("aten::nonzero", self.free)
             load = job.load_ns + fault.load_ns
-            self.event("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, begin, load)
+            self.event(
+                "user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, self.now, load
+            )
             self.now += load + 2 * US
             if fault.copy_ns:
                 self.copy(fault.copy_ns)
@@ -234,7 +240,8 @@ class _Rank:
             end = yield len(self.ready) - 1
             self.free = max(self.free, end)
             self.operator("Optimizer.step", "adam", 200 * US)
-            self.synchronize("aten::_local_scalar_dense", self.free)
+            if job.waits == "end":
+                self.synchronize("aten::_local_scalar_dense", self.free)
             self.event("user_annotation", f"ProfilerStep#{step}", 0, begin, self.now - begin)
 
     def write_collectives(self, ends: list[int]) -> None:

@@ -31,6 +31,7 @@ from scalana.report.topics import (
 )
 from scalana.report.topics.data import sources
 from scalana.report.topics.pipelines import pipeline, slow_down
+from scalana.report.topics.serving_requests import serving
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
@@ -69,6 +70,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic("pipeline", pipeline.sections, pipeline.entries, changes=pipeline.known_changes),
     Topic("device", device.sections, device.entries),
     Topic("rl", rl.sections, rl.entries, changes=rl.known_changes),
+    Topic("serving", serving.sections, serving.entries),
     Topic("limits", limits.sections, limits.entries),
     Topic("sources", sources.sections, sources.entries),
     Topic("steps", steps.sections, steps.entries),

@@ -36,6 +36,15 @@ def test_outside_of_modules_a_stream_waits_for_what_cpp_waits_for():
     ]  # fmt: skip
 
 
+def test_a_host_that_waits_for_its_device_does_not_say_that_this_works_while_it_waits_for_others():
+    """The host waits from 2 to 6 for all that it launched, of which a collective runs up to 5; what it launches at 9
+    begins then."""
+    launched, ended = floats(-3.0, -2.0, 9.0), floats(-3.0, -2.0, 9.5)
+    marked = Marked(floats(0.0, 2.0, 9.0), floats(2.0, 2.0, 9.5), launched, ended, np.array([False, True, False]))
+    begins, ends, inside = work_of(marked, (floats(2.0), floats(6.0)), (floats(2.0), floats(5.0)))
+    assert list(zip(begins.tolist(), ends.tolist(), inside.tolist(), strict=True)) == [(0.0, 2.0, 0), (5.0, 6.0, -1)]
+
+
 def test_marks_of_a_stream_come_in_the_order_in_which_the_host_put_them_there():
     """The last mark of a step, and the first of the next one, whose clock is 3 us behind; another stream has its own
     order."""

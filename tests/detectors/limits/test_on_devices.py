@@ -10,7 +10,7 @@ import pytest
 
 import scalana
 from scalana.detectors.kinds import kind_of
-from scalana.detectors.limits.causal_profile import LIMITS
+from scalana.detectors.limits.causal_profile import LIMITS, Activity
 from scalana.importers.registry import import_traces
 from tests.detectors.limits.device_jobs import CASES, SHORT, predicted_s, report_of, step_s, with_shared
 from tests.tools.device_job import MS, US, Fault, Job
@@ -35,6 +35,19 @@ def test_what_all_spend_is_named_and_predicted(name: str, ranks: int, tmp_path: 
     assert limit.step_s - step_s(changed) > 0.05 * limit.step_s, "the change must be worth predicting"
     text = " ".join(report.to_text().split())
     assert ("a step would take" in text) and ("Nothing stands out" in text) == (not kind_of(first.kind).is_fault)
+
+
+def test_a_wait_for_what_the_step_before_launched(tmp_path: Path) -> None:
+    """Hosts that wait at the begin of a step do not launch ahead; without the wait they would."""
+    job = Job(ranks=1, steps=20, load_ns=300 * US, forward_ns=45 * US, backward_ns=45 * US, waits="begin")
+    report = report_of(job, tmp_path)
+    profile = report.analysis.section(LIMITS)
+    assert profile is not None
+    wait = next(place for place in profile.places if place.activity is Activity.DEVICE_WAIT)
+    assert wait.without_s == pytest.approx(step_s(replace(job, waits="nowhere")), rel=WITHIN)
+    assert wait.without_s < 0.9 * profile.step_s
+    assert report.findings[0].kind == "input-bound", "devices have nothing to do while hosts load after the wait"
+    assert predicted_s(report.findings[0], False) == pytest.approx(step_s(replace(job, load_ns=0)), rel=WITHIN)
 
 
 def test_a_late_rank_and_what_all_share_are_two_findings(tmp_path: Path) -> None:

@@ -14,13 +14,30 @@ TRACES = Command(("python -m tests.benchmarks.device_causes traces",))
 MARKS = Command(("python -m tests.benchmarks.device_causes marks",))
 LIMITS = Command(("python -m tests.benchmarks.device_causes limits",))
 DURATIONS = Command(("python -m tests.benchmarks.device_causes durations",))
-GPU = Command(("python -m tests.benchmarks.gpu_causes",), gpu=True)
-GPU_TESTS = Command(("python -m pytest -q -m gpu tests || true",), gpu=True)
+IN_TURNS = Command(("python -m tests.benchmarks.gpu_causes 2",), gpu=True)
+APART = Command(("python -m tests.benchmarks.gpu_causes apart",), gpu=True)
+FOUR = Command(("python -m tests.benchmarks.gpu_causes 4",), gpu=True)
+GPU_LIMITS = Command(("python -m tests.benchmarks.gpu_limits",), gpu=True)
+GPU_OVERHEAD = Command(("python -m tests.benchmarks.gpu_overhead",), gpu=True)
+GPU_TESTS = Command(
+    ("python -m pytest -q -n 0 -m gpu tests/runtime/test_gpu.py tests/runtime/test_torch_operators.py || true",),
+    gpu=True,
+)
 PEERS = Need("DEVICE_PEERS", "an environment with HTA and TraceLens")
 BESIDE = Command(("python tests/benchmarks/device_peers.py $DEVICE_PEERS/bin/python",), needs=(PEERS,))
 NCCL_DATA = Need("NCCL_DATA", "HTA's trace nccl_data (.json.gz)")
 IMPORT = Command(("python -m tests.benchmarks.import_trace 1 $NCCL_DATA",), needs=(NCCL_DATA,))
 COLLECTIVES = Command(("SCALANA_OPERATORS=0 python -m tests.benchmarks.device_collective_cost",))
+
+
+LIMITED = {
+    "waits": "`.item()` after every layer",
+    "loading": "8 ms for each batch",
+    "copies": "copies of 64 MB",
+    "kernels": "sorting",
+    "launches": "300 short kernels",
+}
+"""What is planted by `tests/benchmarks/gpu_limits.py`."""
 
 
 def right(found: dict[str, Any]) -> float:
@@ -54,9 +71,44 @@ def predicted(case: str) -> Any:
     )
 
 
-def gpu_error(fault: str) -> Any:
+def gpu_error(case: str, fault: str) -> Any:
     """The error of the saving of one fault, in percent."""
-    return derived(lambda found: 100 * abs(found[fault]["saving_s"] / found[fault]["costs_s"] - 1))
+    return derived(lambda found: 100 * abs(found[case][fault]["saving_s"] / found[case][fault]["costs_s"] - 1))
+
+
+def gpu_step_error(cause: str) -> Any:
+    """The error of a predicted step, in percent of that of the program that was really changed."""
+    return derived(lambda found: 100 * abs(found[cause]["predicted_ms"] / found[cause]["really_ms"] - 1))
+
+
+def gpu_ranks(case: str, name: str, ranks: str, mosts: dict[str, int]) -> tuple[Any, ...]:
+    """The figures of ranks on one GPU, one of which has a fault: ``mosts`` has the bars of their savings."""
+    words = {"host": "a slow host", "kernels": "more kernels", "rows": "more rows"}
+    named = [
+        (
+            f"{name}-{fault}-named",
+            f"{ranks}, {words[fault]}: kind and rank are right",
+            ">= 1",
+            "",
+            at(case, fault, "right"),
+        )
+        for fault in mosts
+    ]
+    savings = [
+        (
+            f"{name}-{fault}-saving",
+            f"{ranks}, {words[fault]}: error of the saving",
+            f"<= {most}",
+            "%",
+            gpu_error(case, fault),
+        )
+        for fault, most in mosts.items()
+    ]
+    return (
+        (f"{name}-balanced", f"{ranks} without a fault: no finding", ">= 1", "", at(case, "nothing", "right")),
+        *named,
+        *savings,
+    )
 
 
 TOPIC = Topic(
@@ -141,31 +193,55 @@ TOPIC = Topic(
         ),
         *measured(
             DOCUMENT,
-            GPU,
-            ("gpu-balanced", "two ranks on a GPU without a fault: no finding", ">= 1", "", at("nothing", "right")),
+            APART,
+            *gpu_ranks("apart", "gpu-apart", "two ranks on halves of a GPU", {"host": 10, "kernels": 10, "rows": 10}),
+        ),
+        *measured(
+            DOCUMENT,
+            IN_TURNS,
+            *gpu_ranks("2", "gpu", "two ranks on a GPU in turns", {"host": 1, "kernels": 10, "rows": 29}),
+        ),
+        *measured(
+            DOCUMENT,
+            FOUR,
+            *gpu_ranks("4", "gpu-4", "four ranks on a GPU in turns", {"host": 10, "kernels": 10}),
+        ),
+        *measured(
+            DOCUMENT,
+            GPU_LIMITS,
             *(
                 (
-                    f"gpu-{fault}-named",
-                    f"two ranks on a GPU, {what}: kind and rank are right",
+                    f"gpu-limit-{cause}-named",
+                    f"one rank on a GPU, {what}: kind and function are right",
                     ">= 1",
                     "",
-                    at(fault, "right"),
+                    at(cause, "right"),
                 )
-                for fault, what in (("host", "a slow host"), ("kernels", "more kernels"), ("rows", "more rows"))
+                for cause, what in LIMITED.items()
             ),
             *(
                 (
-                    f"gpu-{fault}-saving",
-                    f"two ranks on a GPU, {what}: error of the saving",
+                    f"gpu-limit-{cause}-step",
+                    f"one rank on a GPU, {what}: error of the predicted step",
+                    "<= 10",
+                    "%",
+                    gpu_step_error(cause),
+                )
+                for cause, what in LIMITED.items()
+            ),
+        ),
+        *measured(
+            DOCUMENT,
+            GPU_OVERHEAD,
+            *(
+                (
+                    f"gpu-overhead-{model}",
+                    f"a model on a GPU whose kernels are {model}: a step is longer by",
                     f"<= {most}",
                     "%",
-                    gpu_error(fault),
+                    at(model, "percent"),
                 )
-                for fault, what, most in (
-                    ("host", "a slow host", 1),
-                    ("kernels", "more kernels", 10),
-                    ("rows", "more rows", 29),
-                )
+                for model, most in (("short", 5), ("long", 1))
             ),
         ),
         *measured(
@@ -231,7 +307,6 @@ TOPIC = Topic(
             DOCUMENT,
             "needs an H200; measured once, on one in a virtual machine",
             ("gpu-mark", "a pair of marks takes the host", "<= 16", "us"),
-            ("gpu-launch-bound", "a launch-bound model, a step of 19.4 to 20.7 ms without", "<= 25.4", "ms"),
         ),
         *claimed(
             DOCUMENT,

@@ -60,6 +60,6 @@ for step in range(STEPS):
     loss.backward()
     optimizer.step()
 torch.cuda.synchronize()
-print(f"rank {rank}: {(time.perf_counter() - begun) / (STEPS - WARM_UP) * 1e3:.1f} ms a step")
+sys.stdout.write(f"rank {rank}: {(time.perf_counter() - begun) / (STEPS - WARM_UP) * 1e3:.1f} ms a step\n")
 time.sleep(0.5)  # torch looks at what is done ten times a second
 dist.destroy_process_group()

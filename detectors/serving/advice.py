@@ -1,0 +1,16 @@
+"""What to do about numbers of threads of loops that generate."""
+
+from __future__ import annotations
+
+from scalana.detectors.evidence import ThreadPlan
+
+
+def advise_threads(plan: ThreadPlan) -> str:
+    """Return which number of threads to set for a phase."""
+    if plan.other_phase_threads != plan.faster_threads:
+        other = "prefill" if plan.serving_phase == "decode" else "decode"
+        return (
+            f"Set {plan.faster_threads} for the {plan.serving_phase} (torch.set_num_threads), and "
+            f"{plan.other_phase_threads} for the {other}, which is fastest so: the phases need different numbers."
+        )
+    return f"Set {plan.faster_threads} (torch.set_num_threads, OMP_NUM_THREADS): both phases are fastest so."

@@ -1,0 +1,80 @@
+"""What loops that generate take by phase, as a detector: its findings are numbers of threads that were slower."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.detector import Outcome
+from scalana.detectors.evidence import Evidence, ThreadPlan
+from scalana.detectors.facts import Facts, Need
+from scalana.detectors.finding import Finding
+from scalana.detectors.kinds import BY_NAME
+from scalana.detectors.reconcile import Extent, Verdict
+from scalana.detectors.rollup.finding_at import finding_at
+from scalana.detectors.rollup.named_place import CodeLocation
+from scalana.detectors.serving.advice import advise_threads
+from scalana.detectors.serving.thread_plans import SERVING, PhaseTime, Serving, is_faster, serving_of
+from scalana.detectors.thresholds.shares import WORTH_IF_ONCE
+from scalana.graphs.spans.requests import DECODE, PREFILL, requests_of
+
+KIND = "serving-threads"
+
+
+class ServingThreads:
+    """See :mod:`scalana.detectors.serving.thread_plans`."""
+
+    kinds = (BY_NAME[KIND],)
+    needs: frozenset[Need] = frozenset()
+
+    def detect(self, facts: Facts) -> Outcome:
+        """Phases that were faster with another number of threads in the same run."""
+        requests = None if facts.is_part else requests_of(facts.ppg.spans, facts.timeline.ranks)
+        if requests is None:
+            return Outcome()
+        serving = serving_of(requests, facts.run.cores.count(tuple(np.unique(requests.rank).tolist())))
+        none = np.zeros(0, np.int64)
+        found = [finding for phase in (DECODE, PREFILL) for finding in _slower(phase, serving, facts)]
+        verdicts = [Verdict(finding, Extent(tuple(finding.ranks), none, none)) for finding in found]
+        return Outcome(verdicts, sections={SERVING.name: serving})
+
+
+def _slower(phase: str, serving: Serving, facts: Facts) -> list[Finding]:
+    """A finding for the numbers of threads with which a phase takes longer, if that costs enough of the run."""
+    fastest, requests = serving.fastest(phase), serving.requests
+    slower = [one for one in serving.of(phase) if is_faster(fastest, one)]
+    if not slower:
+        return []
+    threads = getattr(requests, phase).threads
+    rows = np.flatnonzero(np.isin(threads, [one.threads for one in slower]))
+    seconds = getattr(requests, phase).seconds[rows]
+    units = requests.decode.tokens[rows] if phase == DECODE else np.ones(len(rows))
+    more_s = np.maximum(seconds - units * fastest.median_s, 0.0)
+    ranks = np.unique(requests.rank[rows]).tolist()
+    saving_s = max(float(more_s[requests.rank[rows] == rank].sum()) for rank in ranks)
+    run_s = float((facts.timeline.locations.end_s - facts.timeline.locations.start_s).max())
+    if saving_s < WORTH_IF_ONCE * run_s:
+        return []
+    worst = max(slower, key=lambda one: one.requests)
+    plan = _plan(worst, fastest, serving)
+    row, spans = int(getattr(requests, phase).row[rows[0]]), facts.ppg.spans
+    place = CodeLocation(TargetKind.OWN, int(spans.vertex[row]), int(spans.line[row]) if len(spans.line) else 0)
+    finding = finding_at(place, ranks, float(more_s.sum()), facts.psg, KIND)
+    return [replace(finding, saving_s=saving_s, evidence=Evidence(thread_plan=plan), advice=advise_threads(plan))]
+
+
+def _plan(slow: PhaseTime, fast: PhaseTime, serving: Serving) -> ThreadPlan:
+    other = DECODE if slow.phase == PREFILL else PREFILL
+    return ThreadPlan(
+        serving_phase=slow.phase,
+        plan_unit="a token" if slow.phase == DECODE else "a prompt",
+        plan_threads=slow.threads,
+        plan_s=slow.median_s,
+        plan_requests=slow.requests,
+        faster_threads=fast.threads,
+        faster_s=fast.median_s,
+        faster_requests=fast.requests,
+        other_phase_threads=serving.fastest(other).threads,
+    )

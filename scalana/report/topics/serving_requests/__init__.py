@@ -1,0 +1,1 @@
+"""Requests of loops that generate tokens."""

@@ -1,0 +1,78 @@
+"""Generates tokens by a small transformer with a cache, each request with the next of some numbers of threads. Prints
+the seconds after the first two requests.
+
+Run: python tests/benchmarks/generating_job.py --threads 1,16
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import torch
+from torch import Tensor, nn
+
+WIDTH, HEADS, LAYERS, VOCABULARY = 256, 4, 4, 1000
+PROMPT, TOKENS = 256, 40
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        self.norm, self.norm_up = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+
+    def forward(self, x: Tensor, cache: list[Tensor]) -> Tensor:
+        batch, length, _ = x.shape
+        parts = self.qkv(self.norm(x)).view(batch, length, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+        query, key, value = parts
+        if cache:
+            key, value = torch.cat((cache[0], key), 2), torch.cat((cache[1], value), 2)
+        cache[:] = [key, value]
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=length > 1)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, WIDTH))
+        output: Tensor = x + self.down(nn.functional.gelu(self.up(self.norm_up(x))))
+        return output
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(VOCABULARY, WIDTH), nn.Linear(WIDTH, VOCABULARY)
+        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
+
+    def forward(self, ids: Tensor, caches: list[list[Tensor]]) -> Tensor:
+        x = self.embedding(ids)
+        for block, cache in zip(self.blocks, caches, strict=True):
+            x = block(x, cache)
+        output: Tensor = self.head(x[:, -1])
+        return output
+
+
+@torch.no_grad()
+def generate(model: Model, prompt: Tensor) -> None:
+    caches: list[list[Tensor]] = [[] for _ in range(LAYERS)]
+    ids = model(prompt, caches).argmax(-1, keepdim=True)
+    for _ in range(TOKENS):
+        ids = model(ids, caches).argmax(-1, keepdim=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--threads", default="1", help="numbers of threads, in turn, with commas")
+    parser.add_argument("--requests", type=int, default=42)
+    arguments = parser.parse_args()
+    threads = [int(one) for one in arguments.threads.split(",")]
+    torch.manual_seed(0)
+    model, since = Model().eval(), 0.0
+    for number in range(arguments.requests):
+        if number == 2:
+            since = time.monotonic()
+        torch.set_num_threads(threads[number % len(threads)])
+        generate(model, torch.randint(0, VOCABULARY, (1, PROMPT)))
+    print(f"{time.monotonic() - since:.3f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

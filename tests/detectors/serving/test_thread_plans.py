@@ -1,0 +1,93 @@
+"""Numbers of threads of prefill and decode are compared where a run had several, and not beyond."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scalana.detectors.facts import Facts
+from scalana.detectors.serving.detector import ServingThreads
+from scalana.detectors.serving.thread_plans import SERVING
+from scalana.graphs.metrics import timeline_metrics
+from scalana.graphs.ppg import PPG
+from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
+from scalana.graphs.run_info import RunInfo
+from scalana.graphs.spans.requests import DECODE, KEY, PREFILL
+from scalana.graphs.spans.span_columns import Spans
+from scalana.report.findings.claims import claim
+from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
+from tests.detectors.jobs import structure
+from tests.detectors.simulator import simulate
+
+TOKENS = 100
+NUMBERS = ("tokens", "batch", "threads", "process_cpu_ns", "median_ns", "p95_ns", "uncached")
+
+
+def spans_of(requests):
+    """What is written of requests: ``(threads of prefill, its ms, threads of decode, ms of a token)``, one after
+    the other."""
+    names = [PREFILL, DECODE, KEY, *NUMBERS]
+    name, start, end, values, now = [], [], [], [], 0
+    for first, prefill_ms, second, token_ms in requests:
+        for which, threads, took_ms in ((0, first, prefill_ms), (1, second, TOKENS * token_ms)):
+            name.append(which)
+            start.append(now)
+            now += int(took_ms * 1e6)
+            end.append(now)
+            token_ns = int(token_ms * 1e6)
+            values.append([which, (512, TOKENS)[which], 1, threads, end[-1] - start[-1], token_ns, token_ns, 0])
+    count = len(name)
+    table = SpanTable(
+        lane=np.zeros(count, np.int64),
+        type=np.full(count, SPAN_TYPE["other"]),
+        name=np.array(name),
+        start_ns=np.array(start),
+        end_ns=np.array(end),
+        first=np.arange(count + 1) * 8,
+        key=np.tile(np.arange(2, 10), count),
+        tag=np.tile([ATTRIBUTE_TEXT, 0, 0, 0, 0, 0, 0, 0], count),
+        value=np.array(values).ravel(),
+        step=np.full(count, -1),
+        lanes=Lanes(*np.array([[0, 0, 0, -1, 0]]).T),
+        names=names,
+    )
+    return Spans(table, np.zeros(count, np.int64), np.full(count, -1)), now * 1e-9
+
+
+def found_in(requests):
+    spans, seconds = spans_of(requests)
+    timeline, names = simulate([[("work", "generate", 1e3 * seconds)]])
+    psg = structure(names)
+    run = RunInfo(seconds=seconds, ranks=1)
+    return ServingThreads().detect(Facts(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run, spans)))
+
+
+def test_the_slower_number_is_named_with_what_the_faster_one_takes() -> None:
+    fast = [(4, 100.0 + n, 1, 10.0 + 0.1 * n) for n in range(6)]
+    slow = [(4, 100.0 + n, 4, 15.0 + 0.1 * n) for n in range(6)]
+    outcome = found_in([one for pair in zip(fast, slow, strict=True) for one in pair])
+    (finding,) = [verdict.finding for verdict in outcome.verdicts]
+    assert finding.kind == "serving-threads"
+    assert claim(finding, 1).startswith("The decode takes 15 ms a token with 4 threads, and 10 ms with 1")
+    assert finding.saving_s == pytest.approx(6 * TOKENS * 5e-3, rel=0.01)
+    assert "Set 1 for the decode" in finding.advice and "4 for the prefill" in finding.advice
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [
+        [(2, 100.0, 2, 10.0 + n) for n in range(12)],
+        [(2, 100.0, 1 + n % 2, 10.0 + n) for n in range(12)],
+        [(2, 100.0, 1, 10.0)] * 10 + [(2, 100.0, 2, 15.0)],
+        [(2, 100.0, 1, 10.0)] * 6 + [(2, 100.0, 2, 10.2)] * 6,
+    ],
+    ids=["one number", "requests that differ", "too few", "little to gain"],
+)
+def test_nothing_is_said_where_no_number_is_faster(requests) -> None:
+    outcome = found_in(requests)
+    assert outcome.verdicts == []
+    assert len(outcome.sections[SERVING.name].requests) == len(requests)
+
+
+def test_a_run_without_requests_has_no_section() -> None:
+    assert not found_in([]).sections
