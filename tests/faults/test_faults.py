@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -73,3 +75,13 @@ def test_the_table_counts() -> None:
 def test_all_words_of_the_command_are_understood() -> None:
     done = subprocess.run(["make", "-n", "faults", "RUNS=7"], cwd=trials_of.ROOT, capture_output=True, text=True)
     assert "-m tests.faults 7" in done.stdout
+
+
+def test_nothing_is_left_of_a_trial() -> None:
+    """Neither in a session of its own."""
+    environment = {**os.environ, "FAULT_TRIAL": "left-behind"}
+    with subprocess.Popen(["sleep", "60"], env=environment, start_new_session=True) as process:
+        trials_of.end_all_of("another")
+        assert process.poll() is None
+        trials_of.end_all_of("left-behind")
+        assert process.wait(timeout=30) == -signal.SIGKILL

@@ -19,6 +19,8 @@ from scalana.runtime.record.format import RecordError
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).resolve().parent / "program.py"
+_MARK = "FAULT_TRIAL"
+"""Variable by which the processes of a trial are found."""
 LIMIT_S = 120.0
 """A run that takes longer hangs."""
 LOST_S = 1.0
@@ -154,6 +156,7 @@ def _run(trial: Trial, tools: Tools, work: Path, folder: Path | None) -> Ended:
         own = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = f"{ROOT}{os.pathsep}{own}" if own else str(ROOT)
     (work / "moment").unlink(missing_ok=True)
+    environment[_MARK] = mark = f"{os.getpid()}-{time.monotonic_ns()}"
     begin = time.monotonic()
     process = subprocess.Popen(
         command, cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -166,8 +169,20 @@ def _run(trial: Trial, tools: Tools, work: Path, folder: Path | None) -> Ended:
         os.killpg(process.pid, signal.SIGKILL)
         out, err = process.communicate()
         code = None
+    end_all_of(mark)
     shutil.rmtree(work / "gone", ignore_errors=True)
     return Ended(code, _lines(out, trial), time.monotonic() - begin, err.decode(errors="replace"))
+
+
+def end_all_of(mark: str) -> None:
+    """End what a trial left behind: launchers of MPI give ranks groups of their own, and a killed one leaves them."""
+    wanted = f"{_MARK}={mark}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                os.kill(int(folder.name), signal.SIGKILL)
+        except OSError:  # it has ended, or is another user's
+            continue
 
 
 def _lines(out: bytes, trial: Trial) -> list[str]:
