@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+import weakref
 from _thread import get_ident
 
 from scalana.runtime import session
@@ -75,7 +76,7 @@ class Generation:
         self._left = _LOOKED_AT
         self._trained = 0
         self._seen: dict[int, tuple[Any, int]] = {}
-        """Modules that were called with tokens, by their ids, with how many in a row."""
+        """Modules that were called with tokens, by their ids: a weak reference, and how many in a row."""
         self._owner: Any = None
         """The class whose calls are timed, and whether it had a ``__call__`` of its own."""
         self._had: Any = None
@@ -124,11 +125,11 @@ class Generation:
             if shape is None:
                 return
             known, before = self._seen.get(id(module), (None, 0))
-            if known is module and (shape[1] == 1 < before or shape[1] == before + 1 > 2):
+            if known is not None and known() is module and (shape[1] == 1 < before or shape[1] == before + 1 > 2):
                 self._watch(type(module))
                 # The call that is under way passes unseen: that of the first token, or of the second.
                 return
-            self._seen[id(module)] = module, shape[1]
+            self._seen[id(module)] = weakref.ref(module), shape[1]
         except Exception as failure:
             self.look_no_more()
             _patches.failed("loops that generate are not timed", failure)
