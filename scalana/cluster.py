@@ -1,7 +1,8 @@
 """Records read and put together by the workers of a Dask cluster (``--scheduler ADDRESS``, an optional extra).
 
 The workers read blocks of record files and put each block together; what they send is merged here, and analysed here.
-The result is the same as without a cluster, to the last digit.
+The result is the same as without a cluster, to the last digit, but for the productive share of the wall time: what
+attempts of the job took is not read.
 """
 
 from __future__ import annotations

@@ -28,13 +28,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "scalana/verify/": OF_PIPELINES,
     "scalana/workload/formats/": OF_LEARNING,
     "scalana/importers/": (*OF_PIPELINES, *OF_LEARNING, *OF_ACTORS, *ELSEWHERE),
+    "graphs/progress/activities.py": (*OF_PIPELINES, *ELSEWHERE),
     "detectors/pipeline/model/engines.py": OF_PIPELINES,
     "detectors/pipeline/diagnosis/engine_flags.py": OF_PIPELINES,
     "detectors/pipeline/plans/means.py": OF_PIPELINES,
 }
 """Where which of them may be named: recorders; programs that start engines; importers, of traces and of workloads; the
-tables of launchers and what they need, of pipelines, of how engines send and receive, what they call a change, and what
-of a plan they can express."""
+tables of launchers and what they need, of libraries that evaluate models, of pipelines, of how engines send and
+receive, what they call a change, and what of a plan they can express."""
 
 STILL_NAMED = {
     "detectors/rl/advice.py": {"rllib"},  # an option, for its users

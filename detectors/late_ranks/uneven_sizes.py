@@ -25,6 +25,7 @@ from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.spans.argument_sizes import ArgumentSize, argument_sizes
+from scalana.graphs.structure.psg import PSG, VertexKind
 
 KIND = "uneven-sizes"
 _OF_WORK = ("late-ranks", "serial")
@@ -67,11 +68,21 @@ def _is_cause(finding: Finding, size: ArgumentSize, facts: Facts) -> bool:
     here = _larger(finding, size)
     if finding.kind not in _OF_WORK or not here or len(finding.ranks) == facts.timeline.ranks:
         return False
+    between = np.unique(size.elements)[1:-1]  # a line through two sizes explains any seconds
+    if not len(between) or not belong(finding.vertex, size.vertex, facts.psg):
+        return False
     fit = _SizeFit.of(work_of(finding, facts), size, facts)
     if fit is None:
         return False
     excess_s, expected_s = (_excess(values, finding.ranks) for values in (fit.seconds, fit.expected_s()))
     return excess_s > 0.0 and EXPLAINED <= expected_s / excess_s <= 1.0 / EXPLAINED
+
+
+def belong(vertex: int, call: int, psg: PSG) -> bool:
+    """Whether work is done where a model is called with an argument: in the loop around the call, else in its
+    function."""
+    around = [one.index for one in psg.ancestors(call) if one.kind in (VertexKind.LOOP, VertexKind.FUNCTION)]
+    return not around or around[0] in (vertex, *(one.index for one in psg.ancestors(vertex)))
 
 
 def _excess(values: FloatArray, ranks: list[int]) -> float:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from scalana.runtime.record import launchers, layout
 
-_LAUNCHES = r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|srun"
+LAUNCHERS = ("torchrun", "torch.distributed", "accelerate", "deepspeed", "mpirun", "mpiexec", "srun")
+"""Programs, and a module, that start the ranks of a job."""
+_LAUNCHES = "|".join(map(re.escape, LAUNCHERS))
 
 
 def environment(folder: str, rate_hz: float, environ: Mapping[str, str], job: str = "") -> dict[str, str]:

@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scalana.job.launch import LAUNCHERS
 from scalana.job.meeting import Place
 from scalana.runtime.record import layout
 
-_STARTERS = frozenset(
-    "torchrun accelerate deepspeed launch srun mpirun mpiexec prterun env nice numactl stdbuf time timeout".split()
-)
+_STARTERS = frozenset((*LAUNCHERS, *"launch prterun env nice numactl stdbuf time timeout".split()))
 """Programs that start what stands behind them."""
 _PYTHON = re.compile(r"(python|pypy)[\d.]*[tw]?$")
 _GROWS_EVERY_S = 2.5

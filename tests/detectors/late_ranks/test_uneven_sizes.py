@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from scalana.detectors import analyze
+from scalana.detectors.late_ranks.uneven_sizes import belong
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.argument_sizes import ARGUMENT, KIND, argument_sizes
 from scalana.graphs.spans.span_columns import Spans
+from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.report.findings.claims import claim
 from scalana.report.findings.sentences import sizes
 from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
@@ -91,6 +93,23 @@ def test_a_part_with_more_edges_is_named_with_its_size_and_what_equal_parts_save
 def test_a_rank_that_is_late_for_another_reason_is_not_blamed_on_its_part(noted) -> None:
     first, *_ = findings((4000,) * RANKS, noted, extra_ms=(0.0, 0.0, 50.0, 0.0))
     assert (first.kind, first.ranks) == ("late-ranks", [2])
+
+
+def test_two_sizes_explain_nothing() -> None:
+    """A rank with twice the edges takes twice as long, and so it might for any other reason."""
+    first, *_ = findings((4000, 4000, 8000, 4000))
+    assert (first.kind, first.ranks) == ("late-ranks", [2])
+
+
+def test_work_in_another_loop_than_the_call_is_not_explained_by_its_arguments() -> None:
+    psg = PSG("program")
+    module = psg.add(VertexKind.FUNCTION, Place("train.py", 1, 90, 0, "<module>"), 0)
+    first, second = (psg.add(VertexKind.LOOP, Place("train.py", at, at + 5, 0, "for"), module) for at in (10, 20))
+    call, beside, elsewhere = (
+        psg.add(VertexKind.COMP, Place("train.py", line, line, 0, "x"), loop)
+        for line, loop in ((12, first), (13, first), (23, second))
+    )
+    assert belong(beside, call, psg) and not belong(elsewhere, call, psg)
 
 
 def test_calls_of_one_step_count_together() -> None:
