@@ -14,6 +14,7 @@ from scalana.detectors.limits.advice import advise
 from scalana.detectors.limits.causal_profile import CausalProfile
 from scalana.detectors.limits.data_waits import DataWaits, data_waits
 from scalana.detectors.limits.shared_cause import SharedCause, place_of_work
+from scalana.detectors.limits.stretch import Stretch
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.leaf import leaf_below
@@ -72,7 +73,8 @@ def _finding(waits: DataWaits, spent: tuple[IntArray, FloatArray], savings: Savi
     step_s = float(np.median(waits.step_s))
     more = [workers for workers in WORKERS if workers > int(waits.workers.max())]
     saved_s = savings(waits, [waits.left(workers, core_s) for workers in more], facts)
-    saved = zip(more, (seconds / waits.steps for seconds in saved_s), strict=True)
+    most_s = max(step_s - float(core_s.max(initial=0.0)), 0.0)
+    saved = zip(more, (min(seconds / waits.steps, most_s) for seconds in saved_s), strict=True)
     worth = {workers: saving_s for workers, saving_s in saved if saving_s >= WORTH_IF_ONCE * step_s}
     best_s = max(worth.values(), default=0.0)
     enough = [workers for workers, saving_s in worth.items() if saving_s >= (1.0 - DEAD_BAND) * best_s]
@@ -151,8 +153,20 @@ def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[Float
     helpers_s = np.asarray(facts.ppg.metrics["helper_cpu_s"][vertices].sum(axis=0))
     steps = len(facts.steps) if facts.steps is not None else 1
     need_s = (itself_s + helpers_s) / max(steps, 1) + (waits.step_s - waits.wait_s)
+    # Without workers a rank loads below these activities: what it computes in its steps is needed in any case.
+    need_s = np.maximum(need_s, _computed_s(facts) + helpers_s / max(steps, 1))
     least_s = run.cores.least_s(need_s)
     return least_s, run.cores.count([int(np.argmax(least_s))]) if least_s.any() else 0
+
+
+def _computed_s(facts: Facts) -> FloatArray:
+    """CPU seconds of the main thread of each rank in a step of the steady state ``[ranks]``."""
+    stretch, locations, own = Stretch.of(facts), facts.timeline.locations, facts.timeline.own
+    if stretch is None:
+        return np.zeros(facts.timeline.ranks)
+    location = burst_locations(facts.timeline)[own.burst]
+    cpu_s = own.cpu_s * stretch.row_part * locations.is_main[location]
+    return np.asarray(weighted_count(locations.rank[location], cpu_s, facts.timeline.ranks)) / stretch.steps
 
 
 def _saved_s(waits: DataWaits, left: list[FloatArray], facts: Facts) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,15 @@ def test_ranks_that_all_wait_for_data_are_told_how_many_workers_help(tmp_path: P
 def test_a_loader_that_is_ahead_limits_nothing(tmp_path: Path) -> None:
     report, _, _ = recorded(tmp_path / "run", 2, 2, 0.5)
     assert not any(finding.kind == "input-bound" for finding in report.findings)
+
+
+def test_no_number_of_workers_computes_faster_than_the_cores(tmp_path: Path) -> None:
+    """What ranks load without workers they compute themselves, and so would workers on the same cores."""
+    cores = len(os.sched_getaffinity(0))
+    done = jobs.forked(2, str(PROGRAM.with_name("computed_samples.py")), record=tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    cpu_s = max(map(float, done.stdout.split()))
+    first = scalana.analyze(tmp_path / "run").findings[0]
+    assert first.kind == "input-bound" and first.evidence.input_bound is not None
+    assert first.evidence.input_bound.predicted_step_s
+    assert min(first.evidence.input_bound.predicted_step_s) >= 0.8 * cpu_s * 2 / cores
