@@ -20,6 +20,8 @@ from scalana.detectors.limits.device_profile import DevicePlace, DeviceProfile, 
 from scalana.detectors.limits.input_bound import input_bound_by, loading_at
 from scalana.detectors.limits.shared_cause import (
     SharedCause,
+    all_spend,
+    all_spend_alike,
     is_even,
     is_shared,
     is_worth,
@@ -83,7 +85,7 @@ def _input(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[Devi
     periods = _loads(profile, facts)
     idle_s, waited_s = (_in_a_step(profile, name, periods) for name in ("idle", "host"))
     half_s, without_s = _steps_s(waited_s, lambda part: shorter_in(part, periods), profile)
-    if not len(periods) or not _shared(idle_s) or not is_worth(without_s, profile.whole):
+    if not len(periods) or not all_spend(idle_s) or not is_worth(without_s, profile.whole):
         return
 
     def savings(waits: DataWaits, left: list[FloatArray], of: Facts) -> list[float]:
@@ -91,7 +93,7 @@ def _input(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[Devi
         steps = (profile.replay.changed_step_s(shorter_in(1.0 - part, periods)) for part in left)
         return [max(profile.replay.step_s - step_s, 0.0) * waits.steps for step_s in steps]
 
-    even = _even(waited_s)
+    even = all_spend_alike(waited_s)
     for cause in input_bound_by(savings, profile.whole, facts):
         yield DeviceCause(cause, float(idle_s.min()))
         return
@@ -143,7 +145,7 @@ def _compilations(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterat
 def _sources(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[DeviceCause]:
     """Places of hosts whose line says what they do: write, collect garbage, wait for locks."""
     idle_s = {id(one.place): one for one in profile.of(Activity.WORK)}
-    places = [one.place for one in profile.of(Activity.WORK) if len(one.place.activities) and _shared(one.idle_s)]
+    places = [one.place for one in profile.of(Activity.WORK) if len(one.place.activities) and all_spend(one.idle_s)]
     for cause in source_costs(replace(profile.whole, places=tuple(places)), facts):
         at = [one for one in idle_s.values() if one.place.location.vertex == cause.finding.vertex]
         yield DeviceCause(cause, sum(float(one.idle_s.min()) for one in at))
@@ -172,7 +174,7 @@ def _launches(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[D
         spent_s, lambda part: shorter(part, "launches", lambda parts: inside(loads, parts) <= 0.0), profile
     )
     idle_s = _idle_in_launches_s(profile, loads)
-    if idle_s < least_s or not _shared(spent_s) or not is_worth(without_s, profile.whole):
+    if idle_s < least_s or not all_spend(spent_s) or not is_worth(without_s, profile.whole):
         return
     at, most_s = CodeLocation(TargetKind.OWN, -1, -1), SHARE_OF_ITS_OWN * float(spent_s.sum())
     for one in profile.of(Activity.WORK):
@@ -180,7 +182,7 @@ def _launches(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[D
         if launching_s >= most_s:
             at, most_s = one.place.location, launching_s
     finding = _finding(LAUNCH, at, spent_s, (half_s, without_s), profile, facts)
-    yield DeviceCause(SharedCause(finding, _NOTHING, _even(spent_s)), min(idle_s, left_s))
+    yield DeviceCause(SharedCause(finding, _NOTHING, all_spend_alike(spent_s)), min(idle_s, left_s))
 
 
 def _hosts(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[DeviceCause]:
@@ -190,7 +192,7 @@ def _hosts(profile: DeviceProfile, facts: Facts, left_s: float) -> Iterator[Devi
     works = (
         one
         for one in profile.of(Activity.WORK)
-        if min(_idle_outside_s(one, launching, profile), left_s) >= least_s and _shared(one.idle_s)
+        if min(_idle_outside_s(one, launching, profile), left_s) >= least_s and all_spend(one.idle_s)
     )
     for one in works:
         steps_s = _without(one, profile, facts)
@@ -361,14 +363,3 @@ def _steps_s(
     of_all[profile.replay.ranks] = share
     half_s, without_s = (profile.replay.changed_step_s(removal_of(part * of_all)) for part in (HALF, NOTHING))
     return half_s, without_s
-
-
-def _shared(seconds: FloatArray) -> bool:
-    """Whether every rank has a good part of what the middle one has ``[ranks]``."""
-    middle = float(np.median(seconds))
-    return middle > 0.0 and float(seconds.min()) >= MAJORITY * middle
-
-
-def _even(seconds: FloatArray) -> bool:
-    """Whether no rank has more than is ordinary ``[ranks]``."""
-    return float(seconds.max()) <= (1.0 + ORDINARY) * float(np.median(seconds))

@@ -113,7 +113,7 @@ def loading_at(rows: IntArray, facts: Facts) -> Loading:
 def loading_work(waits: DataWaits, facts: Facts) -> tuple[IntArray, FloatArray]:
     """The activities that ranks wait in for data, or that others do meanwhile, with the seconds of each."""
     timeline, psg, spans = facts.timeline, facts.psg, facts.ppg.spans
-    at = set(zip(spans.vertex[waits.rows].tolist(), spans.line[waits.rows].tolist(), strict=True))
+    at = set(spans.places(waits.rows))
     lines = {line for _, line in at}
     functions = {psg.function_of(vertex): line for vertex, line in at if 0 <= vertex < len(psg)}
     below = {v.index for vertex, _ in at if 0 < vertex < len(psg) for v in psg.walk(vertex)}
@@ -154,12 +154,12 @@ def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[Float
     steps = len(facts.steps) if facts.steps is not None else 1
     need_s = (itself_s + helpers_s) / max(steps, 1) + (waits.step_s - waits.wait_s)
     # Without workers a rank loads below these activities: what it computes in its steps is needed in any case.
-    need_s = np.maximum(need_s, _computed_s(facts) + helpers_s / max(steps, 1))
+    need_s = np.maximum(need_s, _main_cpu_s(facts) + helpers_s / max(steps, 1))
     least_s = run.cores.least_s(need_s)
     return least_s, run.cores.count([int(np.argmax(least_s))]) if least_s.any() else 0
 
 
-def _computed_s(facts: Facts) -> FloatArray:
+def _main_cpu_s(facts: Facts) -> FloatArray:
     """CPU seconds of the main thread of each rank in a step of the steady state ``[ranks]``."""
     stretch, locations, own = Stretch.of(facts), facts.timeline.locations, facts.timeline.own
     if stretch is None:

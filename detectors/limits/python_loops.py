@@ -95,8 +95,7 @@ def _in_loops(seconds: FloatArray, facts: Facts) -> BoolArray:
     vertex = np.where(table.helper, 0, np.clip(table.vertex, 0, len(psg) - 1))
     below_s = _below(weighted_count(vertex, seconds, len(psg)), psg)
     spans = facts.ppg.spans
-    data = spans.rows("data") if len(spans.line) else np.zeros(0, np.int64)
-    loads = set(zip(spans.vertex[data].tolist(), spans.line[data].tolist(), strict=True))
+    loads = set(spans.places(spans.rows("data")))
     least_s, most_s = WORTH_FOLLOWING * WORTH_IF_ONCE * seconds.sum(), NEARLY_ALL * seconds.sum()
     in_loop = np.zeros(len(psg), np.bool_)
     for loop in psg.vertices:  # parents come before their children

@@ -27,7 +27,10 @@ KIND = "slow-link"
 def slow_link(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """At most one cause: at the call that it makes longest; none where a step would be hardly shorter without."""
     link = facts.slow_link
-    if link is None or not is_worth(profile.step_s - saved_by_link_s(profile, facts), profile):
+    if link is None:
+        return []
+    mended_step_s = profile.step_s - saved_by_link_s(profile, facts)
+    if not is_worth(mended_step_s, profile):
         return []
     calls = facts.timeline.calls
     cost_s = _waits_of_each_vertex(link, facts)
@@ -36,7 +39,7 @@ def slow_link(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     ranks = sorted(set(facts.timeline.locations.rank[calls.location[concerned]].tolist()))
     finding = finding_at(CodeLocation(TargetKind.TRANSFER, vertex, -1), ranks, float(cost_s.sum()), facts.psg, KIND)
     measured_s, (end_s,) = facts.replay.run_ends_s([link.change(facts.timeline)])
-    evidence = Evidence(link=_time_of(link, vertex, profile, facts), callers=callers(vertex, facts.psg))
+    evidence = Evidence(link=_time_of(link, vertex, mended_step_s, profile, facts), callers=callers(vertex, facts.psg))
     finding = replace(finding, saving_s=max(measured_s - end_s, 0.0), evidence=evidence)
     crossed = np.unique(calls.vertex[concerned]).astype(np.int64)
     return [SharedCause(finding, Extent(tuple(ranks), np.zeros(0, np.int64), crossed), is_even=True)]
@@ -44,7 +47,8 @@ def slow_link(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
 
 def saved_by_link_s(profile: CausalProfile, facts: Facts) -> float:
     """By how much a step would be shorter if the slow link of a run were as fast as the others; 0 without one."""
-    link, stretch = facts.slow_link, Stretch.of(facts)
+    link = facts.slow_link
+    stretch = Stretch.of(facts) if link is not None else None
     if link is None or stretch is None:
         return 0.0
     measured_s, (end_s,) = facts.replay.run_ends_s([link.change(facts.timeline, stretch.call_part)])
@@ -56,8 +60,9 @@ def _waits_of_each_vertex(link: SlowLink, facts: Facts) -> FloatArray:
     return np.asarray(np.bincount(facts.timeline.calls.vertex, link.shorter_s, len(facts.psg)), np.float64)
 
 
-def _time_of(link: SlowLink, vertex: int, profile: CausalProfile, facts: Facts) -> LinkTime:
-    """What moves over a link, and how fast: what takes how long, of the calls at a vertex."""
+def _time_of(link: SlowLink, vertex: int, mended_step_s: float, profile: CausalProfile, facts: Facts) -> LinkTime:
+    """What moves over a link, and how fast: what takes how long, of the calls at a vertex; and what a step would take
+    if the link were as fast as the others."""
     steps = len(facts.steps) if profile.has_steps and facts.steps is not None else 1
     here = np.isin(link.instance, _completed_at(vertex, facts))
     operation, is_message = facts.timeline.instances.operation[link.instance], link.is_message
@@ -74,7 +79,7 @@ def _time_of(link: SlowLink, vertex: int, profile: CausalProfile, facts: Facts) 
         link_usual_call_s=float(np.median(link.usual_s[here])),
         link_extra_s=float((link.seconds - link.usual_s).sum()) / steps,
         link_step_s=step_s,
-        link_mended_step_s=step_s - saved_by_link_s(profile, facts) if step_s is not None else None,
+        link_mended_step_s=mended_step_s if step_s is not None else None,
     )
 
 

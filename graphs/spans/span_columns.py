@@ -85,6 +85,11 @@ class Spans:
         rank = self.rank[rows]
         return np.asarray(rows[(rank >= 0) & (rank < ranks)])
 
+    def places(self, rows: IntArray) -> list[tuple[int, int]]:
+        """Vertex and line of the user's code at which each began, the line 0 where that is not known ``[rows]``."""
+        lines = self.line[rows].tolist() if len(self.line) else [0] * len(rows)
+        return list(zip(self.vertex[rows].tolist(), lines, strict=True))
+
     def start_s(self, rows: IntArray | slice = slice(None)) -> FloatArray:
         """Start of some spans ``[rows]``."""
         return to_seconds(self.table.start_ns[rows])
