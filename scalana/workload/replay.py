@@ -338,8 +338,8 @@ def _training(workload: Workload, policy: Policy, setting: Setting) -> Training:
         return Training(nothing, nothing)
     ranks = costs.ranks
     tokens = np.bincount(workload.step, workload.response + np.nan_to_num(workload.prompt))
-    tokens = tokens / (setting.trainers or costs.trainers)
-    phases = spent(costs, np.repeat(tokens[None, :], ranks, axis=0), np.zeros((ranks, workload.steps)), ranks)
+    each = np.repeat(tokens[None, :] / (setting.trainers or costs.trainers), ranks, axis=0)
+    phases = spent(costs, each, np.zeros((ranks, workload.steps)), ranks)
     whole = lengths_of(phases, costs.meets) + max(costs.rest_s, 0.0) if phases else nothing
     if not policy.streams:
         return Training(whole, nothing)
