@@ -33,7 +33,7 @@ _UNRECORDED = frozenset(
 )  # fmt: skip
 """Faults after which a record cannot be complete."""
 _NEVER_END = frozenset((("mpi", "fork, sys.exit"), ("mpi", "files closed")))
-"""Jobs and faults that hang without scalana: the library's own files are gone, or a child ends what its parent is in."""
+"""Jobs that hang without scalana: a child ends what its parent is in, or files of the library are closed."""
 _ADDED = {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 _NAMES = ("SCALANA_", "PYTHONPATH", "LD_PRELOAD", "RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_", "PMI")
 
@@ -260,7 +260,7 @@ def trials(count: int, tools: Tools, tick_of: Sequence[int]) -> list[Trial]:
                 around = ""
             some = [Trial(job, fault, tick, around)]
             if number % 4 == turn % 4:
-                some.append(Trial(("mpi", "torch")[turn % 2], fault, tick))
+                some.append(Trial(("mpi", "torch")[(turn + turn // 4) % 2], fault, tick))
             if number % 24 == turn % 24:
                 some.append(Trial("ray", fault, tick))
             found += [trial for trial in some if possible(trial, tools)]
