@@ -36,6 +36,7 @@ from scalana.detectors.evidence.preparation import (
     Serialising,
     StartedBy,
     WorkerBound,
+    WorkerStarts,
 )
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
@@ -97,4 +98,5 @@ __all__ = [
     "UnevenLengths",
     "UnevenSizes",
     "WorkerBound",
+    "WorkerStarts",
 ]
