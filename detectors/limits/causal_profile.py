@@ -24,7 +24,6 @@ from scalana.detectors.whatif.critical_path import CriticalPath, critical_path
 from scalana.detectors.whatif.replay import Change
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
-from scalana.graphs.structure.psg import PSG, VertexKind
 
 _NONE = np.zeros(0, np.int64)
 HALF, NOTHING = 0.5, 1.0
@@ -211,7 +210,7 @@ class _Shares:
         seen = np.flatnonzero((of_activity > 0.0) | (path_of_activity > 0.0))
         leaves = [CodeLocation(TargetKind.OWN, int(table.vertex[n]), int(table.line[n])) for n in seen]
         seconds_of = of_activity[seen].tolist()
-        named = named_places(leaves, [-1] * len(leaves), seconds_of, timeline, psg, _loops_of_steps(leaves, psg))
+        named = named_places(leaves, [-1] * len(leaves), seconds_of, timeline, psg)
         groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for number, place in enumerate(named):
             groups[_key(place, self._facts)].append(number)
@@ -282,18 +281,6 @@ class _Shares:
             )
             for row, place in enumerate(chosen)
         ]
-
-
-def _loops_of_steps(leaves: list[CodeLocation], psg: PSG) -> set[int]:
-    """The outermost loops around some places in a program that never communicates: a step is a turn of such a loop,
-    and to name the loop for what it does in steps would say nothing."""
-    if psg.communicates(0):
-        return set()
-    found = set()
-    for vertex in {leaf.vertex for leaf in leaves if 0 <= leaf.vertex < len(psg)}:
-        loops = [one.index for one in (psg[vertex], *psg.ancestors(vertex)) if one.kind is VertexKind.LOOP]
-        found.update(loops[-1:])
-    return found
 
 
 def _key(place: CodeLocation, facts: Facts) -> tuple[object, ...]:

@@ -32,7 +32,7 @@ from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.leaf import leaf_below
-from scalana.detectors.thresholds.shares import MAJORITY, NEARLY_ALL, WORTH_FOLLOWING, WORTH_IF_ONCE
+from scalana.detectors.thresholds.shares import MAJORITY, WORTH_FOLLOWING, WORTH_IF_ONCE
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.metrics import own_by_activity, own_by_rank
@@ -89,24 +89,23 @@ def python_loops(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
 
 def _in_loops(seconds: FloatArray, facts: Facts) -> BoolArray:
     """Which activities lie in loops that Python runs; ``seconds`` are those of an average rank in a step
-    ``[activities]``. A loop that holds nearly all of a step may be that of the steps: then its header takes the data of
-    one, and no turn is short."""
+    ``[activities]``. The header of a loop that makes steps takes the data of one: no turn is short."""
     psg, table = facts.psg, facts.timeline.activities
     vertex = np.where(table.helper, 0, np.clip(table.vertex, 0, len(psg) - 1))
     below_s = _below(weighted_count(vertex, seconds, len(psg)), psg)
     spans = facts.ppg.spans
     loads = set(spans.places(spans.rows("data")))
-    least_s, most_s = WORTH_FOLLOWING * WORTH_IF_ONCE * seconds.sum(), NEARLY_ALL * seconds.sum()
+    least_s = WORTH_FOLLOWING * WORTH_IF_ONCE * seconds.sum()
     in_loop = np.zeros(len(psg), np.bool_)
     for loop in psg.vertices:  # parents come before their children
         index = loop.index
         if loop.parent >= 0 and in_loop[loop.parent]:
             in_loop[index] = True
-        elif loop.kind is VertexKind.LOOP and least_s <= below_s[index] < most_s:
+        elif loop.kind is VertexKind.LOOP and below_s[index] >= least_s:
             header = (vertex == index) & (table.line == loop.place.line)
             share = float(seconds[header].sum()) / max(float(below_s[index]), 1e-300)
-            waits = psg.communicates(index) or (index, loop.place.line) in loads
-            in_loop[index] = not waits and runs_in_python(loop.place, share)
+            other = psg.makes_steps(index) or (index, loop.place.line) in loads
+            in_loop[index] = not other and runs_in_python(loop.place, share)
     return np.asarray(in_loop[vertex] & (vertex > 0))
 
 
