@@ -14,8 +14,8 @@ from enum import Enum
 import numpy as np
 
 from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.efficiency.stretch import Stretch
 from scalana.detectors.facts import Facts
-from scalana.detectors.limits.stretch import Stretch
 from scalana.detectors.rollup.named_place import CodeLocation, named_places
 from scalana.detectors.section_name import SectionName
 from scalana.detectors.thresholds.limits import MOST_FINDINGS
@@ -103,12 +103,12 @@ def causal_profile(facts: Facts) -> CausalProfile | None:
 
     Costs two replays a place, of at most :data:`MOST_FINDINGS`, side by side, and one pass over the calls.
     """
-    stretch = Stretch.of(facts)
+    stretch = facts.stretch
     if stretch is None or stretch.step_s <= 0.0:
         return None
     matter, changes, on_path_s = _to_change(facts, stretch)
     step_s = stretch.step_s
-    *of_places, ideal_s, cores_s = stretch.left_s(changes, facts)
+    *of_places, ideal_s, cores_s = stretch.left_s(changes, facts.replay)
     places = [
         replace(place, half_s=half_s, without_s=without_s)
         for place, half_s, without_s in zip(matter, of_places[::2], of_places[1::2], strict=True)
