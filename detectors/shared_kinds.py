@@ -70,21 +70,14 @@ SHARED = (
         unmended="Another way to load it would not shorten the run",
     ),
     Kind(
-        "worker-starts",
-        "all ranks wait for workers of their DataLoaders that are started again in each epoch",
-        "All ranks wait for workers of their DataLoaders in every epoch.",
-        (Claim("{Ranks} {waits|wait} at the beginning of each epoch, as the DataLoader starts its workers again"),),
-        arrival="waits for data",
-        unit=OF_DATA,
-        is_shared=True,
-        mended="with workers that are kept",
-        unmended="Workers that are kept would not shorten the run",
-    ),
-    Kind(
         "input-bound",
         "all ranks wait for data in their steps, with what more workers of their DataLoaders would save",
         "All ranks wait for data in every step.",
         (
+            Claim(
+                "{Ranks} {waits|wait} at the beginning of each epoch, as the DataLoader starts its workers again",
+                ("worker_start_s",),
+            ),
             Claim(
                 "{Ranks} {spends|spend} {seconds:data_s} of an average step of {seconds:step_s} waiting for data",
                 ("data_s", "step_s"),

@@ -52,7 +52,6 @@ OF_ACCOUNTED = (
 """Those for runs whose pipelines and loops have accounts of their own."""
 KINDS = (
     slow_source.KIND,
-    worker_starts.KIND,
     input_bound.KIND,
     worker_bound.KIND,
     task_tail.KIND,

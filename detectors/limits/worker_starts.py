@@ -15,26 +15,21 @@ from scalana.detectors.evidence import Evidence, WorkerStarts
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import KEEP_WORKERS
 from scalana.detectors.limits.causal_profile import CausalProfile
-from scalana.detectors.limits.data_waits import DataWaits, data_waits
-from scalana.detectors.limits.input_bound import loading_at, loading_work, saved_s
+from scalana.detectors.limits.input_bound import KIND, loading_at, loading_work, saved_s
 from scalana.detectors.limits.shared_cause import SharedCause, all_spend, all_spend_alike
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.named_place import CodeLocation
+from scalana.detectors.sources.data_waits import DataWaits
 from scalana.detectors.thresholds.shares import MAJORITY, MINOR
 from scalana.graphs.arrays.types import BoolArray
 from scalana.graphs.spans.span_columns import Spans
 
-KIND = "worker-starts"
-
 
 def worker_starts(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """At most one cause: ranks that all wait for new workers when an epoch begins."""
-    spans, steps = facts.ppg.spans, facts.steps
-    if not profile.has_steps or steps is None:
-        return []
-    waits = data_waits(spans, steps, facts.timeline.ranks)
+    spans, waits = facts.ppg.spans, facts.data_waits if profile.has_steps else None
     if waits is None:
         return []
     seconds = spans.end_s(waits.rows) - spans.start_s(waits.rows)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from scalana import api
+from scalana.detectors.annotate.serialising import REQUESTS
+from scalana.detectors.evidence import Evidence, Serialising
+from scalana.report.findings.sentences import serialising
 from scalana.runtime.remote.managers import STRETCH_NS, Stretch
+from tests.detectors.noise.test_contention import found
 from tests.jobs.test_launching import PROGRAMS, line_of
 from tests.runtime import jobs
 
@@ -29,12 +34,16 @@ def test_workers_that_ask_a_manager_are_told_how_often_and_where(tmp_path: Path)
     assert (done.returncode, done.stderr) == (0, "")
     told = [line.split() for line in done.stdout.splitlines()]
     requests, spent_s = sum(int(one) for one, _ in told), sum(float(one) for _, one in told)
-    analysis = api.analyze(tmp_path)
-    finding = next(one for one in analysis.findings if one.evidence.serialising is not None)
-    assert (Path(finding.file).name, finding.line) == (PROGRAM.name, line_of(PROGRAM, "<- asks"))
-    known = finding.evidence.serialising
-    assert known is not None and known.pickled == "requests"
-    left = 4 * STRETCH_NS / 1e9  # what each worker has not written yet
-    assert 0.8 * spent_s - left <= known.pickle_s <= 1.05 * spent_s
-    assert 0.8 * requests <= known.pickles + left / (spent_s / requests) and known.pickles <= requests
-    assert "Manager" in analysis.to_text() and "update" in finding.advice
+    spans = api.analyze(tmp_path).ppg.spans
+    rows = spans.rows("serialisation", "pickle requests")
+    assert set(spans.line[rows].tolist()) == {line_of(PROGRAM, "<- asks")}
+    asked, asked_s = spans.integers("requests")[rows].sum(), spans.integers("busy_ns")[rows].sum() / 1e9
+    left_s = 4 * STRETCH_NS / 1e9  # what each worker has not written yet
+    assert 0.8 * spent_s - left_s <= asked_s <= 1.05 * spent_s
+    assert 0 < asked <= requests
+
+
+def test_requests_are_said_with_their_number_and_their_time() -> None:
+    known = Serialising(REQUESTS, 24_000, 0, 3.5)
+    finding = replace(found("late-ranks", 4.0), evidence=Evidence(serialising=known))
+    assert "24,000 requests to the process of a multiprocessing Manager (3.50 s in all)" in serialising(finding)

@@ -24,7 +24,7 @@ def test_the_loop_over_a_loader_that_starts_its_workers_again_is_named(tmp_path:
     report = scalana.analyze(tmp_path)
     first = report.findings[0]
     assert (first.kind, Path(first.file).name, first.line) == (
-        *("worker-starts", PROGRAM.name),
+        *("input-bound", PROGRAM.name),
         line_of(PROGRAM, "<- asks"),
     )
     known = first.evidence.worker_starts
@@ -39,4 +39,4 @@ def test_the_loop_over_a_loader_that_starts_its_workers_again_is_named(tmp_path:
 def test_workers_that_are_kept_are_not(tmp_path: Path) -> None:
     done = jobs.with_torch(str(PROGRAM), "1", record=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert not any(finding.kind == "worker-starts" for finding in scalana.analyze(tmp_path).findings)
+    assert all(finding.evidence.worker_starts is None for finding in scalana.analyze(tmp_path).findings)

@@ -96,6 +96,8 @@ def cost(finding: Finding, run: RunInfo) -> str:
 def _mended(finding: Finding) -> str:
     """When the run would be as much shorter as is predicted."""
     known = finding.evidence.source
+    if finding.evidence.worker_starts is not None:
+        return "with workers that are kept"
     return _other_ways(known)[0][0] if known is not None else kind_of(finding.kind).mended
 
 
