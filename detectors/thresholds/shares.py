@@ -406,7 +406,6 @@ Why: What is left is minor (MINOR).
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 - `device_causes`: part of a step that devices must work to be what limits it
-- `python_loops`: part of a step from which a loop may be that of the steps
 """
 AWAITED = 0.95
 """Part of the trajectories that is awaited where the rest is carried into the next step.
