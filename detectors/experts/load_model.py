@@ -20,7 +20,7 @@ class Plan:
     """When experts are loaded."""
 
     ahead: int = 0
-    """When a layer looks up its first expert, all of its own are loaded, then those of so many layers behind it; 0:
+    """When a layer looks up its first expert, all of its own are loaded, then those of the next layers, this many; 0:
     each at its lookup."""
     in_draft: bool = False
     """Whether those of all layers are loaded from when the draft model begins."""

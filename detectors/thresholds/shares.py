@@ -402,7 +402,6 @@ Why: What is left is minor (MINOR).
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 - `device_causes`: part of a step that devices must work to be what limits it
-- `python_loops`: part of a step from which a loop may be that of the steps
 - `expert_waits`: part of the lookups that a cache of the experts used last must explain
 """
 AWAITED = 0.95
