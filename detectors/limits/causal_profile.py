@@ -175,17 +175,13 @@ class _Shares:
         timeline = self._facts.timeline
         if place.is_transfer:
             here = np.isin(timeline.calls.vertex, place.vertices)
-            return self._shorter(np.where(here, part * self._transfer_s, 0.0))
+            return self._stretch.shorter(np.where(here, part * self._transfer_s, 0.0), timeline)
         rows = np.isin(timeline.own.activity, place.activities)
         return self._without(rows, part * timeline.own.seconds)
 
     def without_transfers(self) -> Change:
         """All transfers taken out: an ideal network."""
-        return self._shorter(self._transfer_s)
-
-    def _shorter(self, transfer_s: FloatArray) -> Change:
-        """Calls that take so much less ``[calls]``."""
-        return Change.of(np.zeros(self._bursts), None, transfer_s)
+        return self._stretch.shorter(self._transfer_s, self._facts.timeline)
 
     def without_core_waits(self) -> Change:
         """All waiting for cores taken out."""

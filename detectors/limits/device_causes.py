@@ -15,7 +15,7 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.limits.advice import ADVICE, ADVICE_TRANSFERS, LOAD_AHEAD
 from scalana.detectors.limits.causal_profile import HALF, NOTHING, Activity
 from scalana.detectors.limits.compile_bound import compile_bound_by
-from scalana.detectors.limits.data_waits import DataWaits
+from scalana.detectors.limits.data.data_waits import DataWaits
 from scalana.detectors.limits.device_profile import DevicePlace, DeviceProfile, removal
 from scalana.detectors.limits.input_bound import input_bound_by, loading_at
 from scalana.detectors.limits.shared_cause import (

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scalana.detectors.efficiency.run_efficiency import between_setup_and_end
 from scalana.detectors.facts import Facts
+from scalana.detectors.limits.data.loader_pace import LoaderPace
 from scalana.detectors.whatif.replay import Change
+from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.steps.periods import Periods
@@ -29,6 +31,8 @@ class Stretch:
     """Which part of every row of own work lies inside ``[rows of work]``."""
     call_part: FloatArray
     """Which part of every call lies inside ``[calls]``."""
+    pace: LoaderPace | None = None
+    """That of loaders for which ranks wait in each step."""
 
     @property
     def step_s(self) -> float:
@@ -39,8 +43,16 @@ class Stretch:
         """The run without what some ``rows`` of own work take of it in the stretch: ``seconds``; each
         ``[rows of work]``."""
         bursts = len(timeline.calls) + len(timeline.locations)
-        removed_s = np.bincount(timeline.own.burst[rows], (seconds * self.row_part)[rows], bursts)
-        return Change.of(np.asarray(removed_s, np.float64))
+        removed_s = np.where(rows, seconds * self.row_part, 0.0)
+        if self.pace is not None:
+            removed_s = self.pace.of_work(removed_s, timeline)
+        return Change.of(weighted_count(timeline.own.burst, removed_s, bursts))
+
+    def shorter(self, transfer_s: FloatArray, timeline: Timeline) -> Change:
+        """The run with calls whose transfers take so much less ``[calls]``."""
+        if self.pace is not None:
+            transfer_s = self.pace.of_calls(transfer_s, timeline)
+        return Change.of(np.zeros(len(timeline.calls) + len(timeline.locations)), None, transfer_s)
 
     def left_s(self, changes: list[Change], facts: Facts) -> list[float]:
         """What a step takes with each of some changes, by replay."""
@@ -60,7 +72,8 @@ class Stretch:
             return cls._in(periods, timeline, (float(periods.start_s.min()), float(periods.end_s.max())), 0)
         first_s, last_s = (times[steps.steady()] for times in steps.on_all_ranks())
         edges_s = float(np.median(first_s[0])), float(np.median(last_s[-1]))
-        return cls._in(steps.steady_periods(), timeline, edges_s, len(first_s))
+        found = cls._in(steps.steady_periods(), timeline, edges_s, len(first_s))
+        return replace(found, pace=LoaderPace.of(facts, found.row_part))
 
     @classmethod
     def _in(cls, periods: Periods, timeline: Timeline, edges_s: tuple[float, float], steps: int) -> Stretch:

@@ -12,8 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.facts import Facts
+from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
+from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps
 
 
@@ -32,6 +35,12 @@ class DataWaits:
     """What a rank waits in a step, the mean."""
     workers: IntArray
     """Of the loader in which a rank waits longest, -1 where it is not known."""
+    in_step_s: FloatArray
+    """What each rank waits in each step ``[steps, ranks]``."""
+
+    def often(self, part: float) -> FloatArray:
+        """In which part of its steps each rank waits for more than a part of an average step."""
+        return np.asarray((self.in_step_s > part * self.step_s).mean(axis=0))
 
     def left(self, workers: int, core_s: FloatArray) -> FloatArray:
         """The part of its waiting that is left of each rank with so many workers each; ``core_s`` is what the cores of
@@ -67,4 +76,34 @@ def data_waits(spans: Spans, steps: Steps, ranks: int) -> DataWaits | None:
         (end_s[-1] - start_s[0]) / count,
         np.bincount(rank, seconds, ranks) / count,
         workers,
+        _in_steps(Periods.of(start_s, end_s), rank, middle_s[steady], seconds).reshape(count, ranks),
     )
+
+
+def _in_steps(steps: Periods, rank: IntArray, middle_s: FloatArray, seconds: FloatArray) -> FloatArray:
+    """Seconds of some waits, by step and rank ``[steps x ranks]``; the others are ``[waits]``."""
+    ranks = len(steps.first) - 1
+    step = steps.row_at(rank, middle_s)
+    inside = step >= 0
+    return weighted_count(step[inside] * ranks + rank[inside], seconds[inside], len(steps.start_s))
+
+
+def loading_work(waits: DataWaits, facts: Facts) -> tuple[IntArray, FloatArray]:
+    """The activities that ranks wait in for data, or that others do meanwhile, with the seconds of each."""
+    timeline, psg, spans = facts.timeline, facts.psg, facts.ppg.spans
+    at = set(spans.places(waits.rows))
+    lines = {line for _, line in at}
+    functions = {psg.function_of(vertex): line for vertex, line in at if 0 <= vertex < len(psg)}
+    below = {v.index for vertex, _ in at if 0 < vertex < len(psg) for v in psg.walk(vertex)}
+    activities = timeline.activities
+    found = []
+    for number, (vertex, helper) in enumerate(zip(activities.vertex.tolist(), activities.helper.tolist(), strict=True)):
+        if helper and len(activities.waits_vertex):
+            vertex, line = int(activities.waits_vertex[number]), int(activities.waits_line[number])
+        else:
+            line = int(activities.line[number])
+        inside = vertex in below or (0 <= vertex < len(psg) and functions.get(psg.function_of(vertex)) == line)
+        if inside and line in lines:
+            found.append(number)
+    rows = np.array(found, np.int64)
+    return rows, weighted_count(timeline.own.activity, timeline.own.seconds, len(activities))[rows]
