@@ -20,16 +20,15 @@ from scalana.detectors.evidence import Evidence
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import ADVICE
 from scalana.detectors.limits.causal_profile import HALF, NOTHING, CausalProfile
+from scalana.detectors.limits.data.loader_pace import Removal
 from scalana.detectors.limits.shared_cause import (
     SharedCause,
     all_spend_alike,
     is_worth,
     is_worth_alike,
     place_of_work,
-    spent_by_main,
     step_limit,
 )
-from scalana.detectors.limits.stretch import Stretch
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
@@ -37,6 +36,7 @@ from scalana.detectors.rollup.leaf import leaf_below
 from scalana.detectors.thresholds.shares import MAJORITY, WORTH_FOLLOWING, WORTH_IF_ONCE
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
+from scalana.graphs.metrics import own_by_activity, own_by_rank
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 
 KIND = "python-bound"
@@ -52,26 +52,28 @@ _OF_NUMBERS = (ast.Mod, ast.FloorDiv, ast.BitAnd, ast.BitXor, ast.BitOr, ast.LSh
 
 def python_loops(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """At most one cause: all such loops, at the place that takes most of them."""
-    stretch = Stretch.of(facts)
+    stretch = facts.stretch
     if stretch is None:
         return []
-    spent_s = spent_by_main(np.ones(len(facts.timeline.activities)), stretch, facts)
-    inside = _in_loops(spent_s.mean(axis=1), facts)
-    spent_s[~inside] = 0.0
-    of_rank = spent_s.sum(axis=0)
+    timeline, own = facts.timeline, facts.timeline.own
+    spent_s = stretch.of_main(own.seconds, timeline)
+    of_activity = own_by_activity(timeline, spent_s)
+    inside = _in_loops(of_activity / timeline.ranks, facts)
+    if not inside.any():
+        return []
+    of_activity[~inside] = 0.0
+    rows, ranks = inside[own.activity], list(range(timeline.ranks))
+    of_rank = own_by_rank(timeline, np.where(rows, spent_s, 0.0))
     if not is_worth_alike(of_rank, profile):
         return []
-    own, ranks = facts.timeline.own, list(range(facts.timeline.ranks))
-    rows = inside[own.activity]
     with_core_s = float(own.seconds[rows].sum() - own.core_wait_s[rows].sum())
     if float(own.cpu_s[rows].sum()) < MAJORITY * with_core_s:
         return []  # what rests waits for a core as well, each time that it goes on
-    half_s, without_s = stretch.left_s(
-        [stretch.without(rows, part * own.seconds, facts.timeline) for part in (HALF, NOTHING)], facts
-    )
+    removal = Removal.of(stretch, facts)
+    changes = [removal.of_work(rows, part * own.seconds) for part in (HALF, NOTHING)]
+    half_s, without_s = stretch.left_s(changes, facts.replay)
     if not is_worth(without_s, profile):
         return []
-    of_activity = spent_s.sum(axis=1)
     activities = np.flatnonzero(of_activity > 0.0)
     place, work = place_of_work(activities, of_activity[activities], facts)
     finding = replace(

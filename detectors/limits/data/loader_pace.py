@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.detectors.efficiency.stretch import Stretch
 from scalana.detectors.facts import Facts
-from scalana.detectors.limits.data.data_waits import data_waits, loading_work
+from scalana.detectors.limits.data.loading_work import loading_work
 from scalana.detectors.thresholds.shares import MAJORITY, NEARLY_ALL, NEXT_TO_NOTHING
+from scalana.detectors.whatif.replay import Change
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
-from scalana.graphs.metrics import burst_locations
+from scalana.graphs.metrics import burst_locations, own_by_rank
 from scalana.graphs.timeline import Timeline
 
 
@@ -37,12 +39,10 @@ class LoaderPace:
     """What main threads wait for these in a step ``[ranks]``."""
 
     @classmethod
-    def of(cls, facts: Facts, row_part: FloatArray) -> LoaderPace | None:
-        """Those of a run; None where there are none. ``row_part`` is which part of every row of own work lies in the
-        steady state ``[rows of work]``."""
-        timeline, steps = facts.timeline, facts.steps
-        waits = data_waits(facts.ppg.spans, steps, timeline.ranks) if steps is not None else None
-        if waits is None or not (waits.workers > 0).any():
+    def of(cls, facts: Facts) -> LoaderPace | None:
+        """Those of a run; None where there are none."""
+        timeline, waits, stretch = facts.timeline, facts.data_waits, facts.stretch
+        if waits is None or stretch is None or not (waits.workers > 0).any():
             return None
         activities, seconds = loading_work(waits, facts)
         helper = timeline.activities.helper[activities]
@@ -51,10 +51,9 @@ class LoaderPace:
         bound = (waits.workers > 0) & (waits.often(NEXT_TO_NOTHING) >= NEARLY_ALL)
         loading = np.zeros(len(timeline.activities), np.bool_)
         loading[activities[helper]] = True
-        own, location = timeline.own, burst_locations(timeline)[timeline.own.burst]
-        here_s = np.where(loading[own.activity] & timeline.locations.is_main[location], own.seconds * row_part, 0.0)
-        loading_s = weighted_count(timeline.locations.rank[location], here_s, timeline.ranks) / waits.steps
-        return cls(waits.steps, bound, waits.step_s, waits.wait_s, loading, loading_s) if bound.any() else None
+        inside_s = stretch.of_main(np.where(loading[timeline.own.activity], timeline.own.seconds, 0.0), timeline)
+        loading_s = own_by_rank(timeline, inside_s)
+        return cls(stretch.steps, bound, waits.step_s, waits.wait_s, loading, loading_s) if bound.any() else None
 
     def of_work(self, removed_s: FloatArray, timeline: Timeline) -> FloatArray:
         """What is really gained where so much is taken out of each row of own work, in place of that; both
@@ -84,3 +83,31 @@ class LoaderPace:
         step_s = np.maximum(self.step_s - self.wait_s - itself_s, made_s)
         gained = (self.step_s - step_s) / np.maximum(itself_s + theirs_s, 1e-300)
         return np.where(self.bound & (itself_s + theirs_s > 0.0), gained, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Takes parts out of the steady state of a run."""
+
+    stretch: Stretch
+    pace: LoaderPace | None
+    timeline: Timeline
+
+    @classmethod
+    def of(cls, stretch: Stretch, facts: Facts) -> Removal:
+        """That of a run."""
+        return cls(stretch, LoaderPace.of(facts), facts.timeline)
+
+    def of_work(self, rows: BoolArray, seconds: FloatArray) -> Change:
+        """The run without what some ``rows`` of own work take of it: ``seconds``; each ``[rows of work]``."""
+        bursts = len(self.timeline.calls) + len(self.timeline.locations)
+        removed_s = np.where(rows, seconds * self.stretch.row_part, 0.0)
+        if self.pace is not None:
+            removed_s = self.pace.of_work(removed_s, self.timeline)
+        return Change.of(weighted_count(self.timeline.own.burst, removed_s, bursts))
+
+    def of_transfers(self, seconds: FloatArray) -> Change:
+        """The run with calls whose transfers take so much less ``[calls]``."""
+        if self.pace is not None:
+            seconds = self.pace.of_calls(seconds, self.timeline)
+        return Change.of(np.zeros(len(self.timeline.calls) + len(self.timeline.locations)), None, seconds)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from scalana.detectors.efficiency.run_efficiency import between_setup_and_end
-from scalana.detectors.facts import Facts
-from scalana.detectors.limits.data.loader_pace import LoaderPace
-from scalana.detectors.whatif.replay import Change
-from scalana.graphs.arrays.segments import weighted_count
-from scalana.graphs.arrays.types import BoolArray, FloatArray
+from scalana.detectors.whatif.replay import Change, Replay
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.steps.periods import Periods
+from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges, row_parts
 from scalana.graphs.timeline import Timeline
 
@@ -31,38 +29,25 @@ class Stretch:
     """Which part of every row of own work lies inside ``[rows of work]``."""
     call_part: FloatArray
     """Which part of every call lies inside ``[calls]``."""
-    pace: LoaderPace | None = None
-    """That of loaders for which ranks wait in each step."""
 
     @property
     def step_s(self) -> float:
         """What a step takes, the mean."""
         return (self.end_s - self.begin_s) / self.steps
 
-    def without(self, rows: BoolArray, seconds: FloatArray, timeline: Timeline) -> Change:
-        """The run without what some ``rows`` of own work take of it in the stretch: ``seconds``; each
-        ``[rows of work]``."""
-        bursts = len(timeline.calls) + len(timeline.locations)
-        removed_s = np.where(rows, seconds * self.row_part, 0.0)
-        if self.pace is not None:
-            removed_s = self.pace.of_work(removed_s, timeline)
-        return Change.of(weighted_count(timeline.own.burst, removed_s, bursts))
-
-    def shorter(self, transfer_s: FloatArray, timeline: Timeline) -> Change:
-        """The run with calls whose transfers take so much less ``[calls]``."""
-        if self.pace is not None:
-            transfer_s = self.pace.of_calls(transfer_s, timeline)
-        return Change.of(np.zeros(len(timeline.calls) + len(timeline.locations)), None, transfer_s)
-
-    def left_s(self, changes: list[Change], facts: Facts) -> list[float]:
-        """What a step takes with each of some changes, by replay."""
-        measured_s, ends_s = facts.replay.run_ends_s(changes)
+    def left_s(self, changes: list[Change], replay: Replay) -> list[float]:
+        """What a step takes with each of some changes."""
+        measured_s, ends_s = replay.run_ends_s(changes)
         return [max(self.step_s - max(measured_s - end_s, 0.0) / self.steps, 0.0) for end_s in ends_s]
 
+    def of_main(self, seconds: FloatArray, timeline: Timeline) -> FloatArray:
+        """What main threads take in a step of some ``seconds`` of own work; each ``[rows of work]``."""
+        is_main = timeline.locations.is_main[burst_locations(timeline)]
+        return np.where(is_main[timeline.own.burst], seconds * self.row_part / self.steps, 0.0)
+
     @classmethod
-    def of(cls, facts: Facts) -> Stretch | None:
+    def of(cls, timeline: Timeline, steps: Steps | None) -> Stretch | None:
         """That of a run; None where nothing was recorded."""
-        timeline, steps = facts.timeline, facts.steps
         if not len(timeline.locations):
             return None
         if steps is None or steps.warm_up >= len(steps):
@@ -72,8 +57,7 @@ class Stretch:
             return cls._in(periods, timeline, (float(periods.start_s.min()), float(periods.end_s.max())), 0)
         first_s, last_s = (times[steps.steady()] for times in steps.on_all_ranks())
         edges_s = float(np.median(first_s[0])), float(np.median(last_s[-1]))
-        found = cls._in(steps.steady_periods(), timeline, edges_s, len(first_s))
-        return replace(found, pace=LoaderPace.of(facts, found.row_part))
+        return cls._in(steps.steady_periods(), timeline, edges_s, len(first_s))
 
     @classmethod
     def _in(cls, periods: Periods, timeline: Timeline, edges_s: tuple[float, float], steps: int) -> Stretch:
