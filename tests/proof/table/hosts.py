@@ -35,7 +35,7 @@ IN_A_COLLECTIVE = measured(
     IN_COLLECTIVES,
     (
         "link-in-collective-named",
-        "an allreduce over four emulated hosts, two with a link of a tenth of the rate: runs with it as the first finding",
+        "an allreduce over four emulated hosts, one link of a tenth of the rate: runs with it as the first finding",
         "== 1",
         "runs",
         number(r"named: (\d+)"),
