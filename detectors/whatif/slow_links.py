@@ -143,7 +143,7 @@ def _by_sockets(links: SocketLinks, speeds: _Speeds, names: list[str]) -> SlowLi
         usual_s,
         np.zeros(0),
         nbytes / sum(one.longest_s for one in traffic),
-        1.0 / links.usual_byte_s,
+        1.0 / links.least_byte_s,
     )
 
 

@@ -31,8 +31,8 @@ class SocketLinks:
     """``[ways]``"""
     slower: FloatArray
     """How many times what is usual a byte takes, by the measure by which it is fewest ``[ways]``."""
-    usual_byte_s: float
-    """What a byte takes on the ways that are about as fast as the fastest, of the connection that is busy longest."""
+    least_byte_s: float
+    """What a byte takes on the fastest way, of the connection that is busy longest: late acknowledgements only add."""
 
     @property
     def slow(self) -> list[int]:
@@ -45,9 +45,9 @@ class SocketLinks:
         return np.flatnonzero(self.slower <= COMPARABLE).tolist()
 
     def excess_s(self) -> float:
-        """How much longer the slow ways were busy than they would be at the usual speed; they are so at one time."""
+        """How much longer the slow ways were busy than at the speed of the fastest; they are so at one time."""
         slow = [self.traffic[row] for row in self.slow]
-        return max(one.longest_s - one.nbytes * self.usual_byte_s for one in slow)
+        return max(one.longest_s - one.nbytes * self.least_byte_s for one in slow)
 
 
 def socket_links(traffic: Sequence[HostTraffic], names: Sequence[str]) -> SocketLinks | None:
@@ -62,10 +62,9 @@ def socket_links(traffic: Sequence[HostTraffic], names: Sequence[str]) -> Socket
     longest = np.array([one.longest_s for one in much]) / nbytes
     together = np.array([one.busy_s for one in much]) / nbytes
     delivered = 1.0 / np.array([one.bytes_per_s for one in much])
-    usual_s = [_usual(measure) for measure in (longest, together, delivered)]
-    slower = np.min([longest / usual_s[0], together / usual_s[1], delivered / usual_s[2]], axis=0)
+    slower = np.min([measure / _usual(measure) for measure in (longest, together, delivered)], axis=0)
     routes = tuple(Route((names.index(one.source), names.index(one.target)), True) for one in much)
-    return SocketLinks(routes, much, slower, usual_s[0])
+    return SocketLinks(routes, much, slower, float(longest.min()))
 
 
 def _usual(byte_s: FloatArray) -> float:

@@ -65,7 +65,6 @@ static void forget(void)
     memset(&rec, 0, sizeof rec);
     rec.writer.fd = -1;
     rec.writer.stopped = true;
-    sockets_forget();
 }
 
 /* The child has one thread and none of the parent's others, which may have held the io lock, whose block is lost to it. */
@@ -74,6 +73,7 @@ static void after_fork_child(void)
     pthread_mutex_init(&io_lock, NULL);
     memset(&spare, 0, sizeof spare);
     recorder_lock_after_fork();
+    sockets_after_fork();
     forget();
     if (fork_hook) {
         fork_hook();
@@ -251,7 +251,7 @@ static int reopen_locked(void)
 /* io_lock is held. */
 static void flush_with_io(bool all_totals, bool ending, int64_t status)
 {
-    sockets_look(clock_wall_ns());
+    sockets_look();
     recorder_lock();
     bool sealed = false;
     uint64_t offset = rec.writer.sealed;
@@ -312,6 +312,7 @@ void recorder_stop(int64_t status)
     recorder_turn(false);
     forget();
     recorder_unlock();
+    sockets_forget();
     free(spare.data);
     memset(&spare, 0, sizeof spare);
     pthread_mutex_unlock(&io_lock);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +21,14 @@
 #define GAP 256 /* so many closed descriptors in a row are the last */
 #define PAIRS 1024u
 #define LINE 192u
-#define LOOK_EVERY_NS UINT64_C(1000000000)
 #define LOOK_PART UINT64_C(1000)
 #define WRITE_EVERY_NS UINT64_C(5000000000)
 #define WRITE_PART 4u /* of the time since the first look, which bounds how often all is written */
 
 /* As the kernel fills it in, from 4.10 on: linux/tcp.h, struct tcp_info. */
 typedef struct {
-    uint8_t state[8];
+    uint8_t state[7];
+    uint8_t rate_is_limited; /* lowest bit: there was too little to send for the delivery rate to be more */
     uint32_t until_retransmissions[24];
     uint64_t pacing_rate, largest_pacing_rate;
     uint64_t bytes_acked, bytes_received;
@@ -42,6 +43,7 @@ typedef struct {
 typedef struct {
     struct in6_addr own, other;
     uint64_t bytes, busy_us, longest_us, rate, again;
+    bool rate_is_of_link; /* not of how little there was to send */
 } pair_row;
 
 /* What is known of the socket behind a descriptor. */
@@ -51,13 +53,14 @@ typedef struct {
     uint32_t pair; /* row + 1; 0 where it does not count */
 } socket_row;
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static socket_row *sockets;
 static pair_row *pairs;
 static size_t capacity, pair_count;
 static bool changed;
 static uint64_t next_look_ns, began_ns, written_ns;
 
-void sockets_forget(void)
+static void forget(void)
 {
     free(sockets);
     free(pairs);
@@ -66,6 +69,19 @@ void sockets_forget(void)
     capacity = pair_count = 0;
     changed = false;
     next_look_ns = began_ns = written_ns = 0;
+}
+
+void sockets_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    forget();
+    pthread_mutex_unlock(&lock);
+}
+
+void sockets_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    forget();
 }
 
 static bool is_loopback(const struct in6_addr *a)
@@ -142,7 +158,9 @@ static void add_to_pair(pair_row *p, socket_row *s, const tcp_counters *now, boo
         p->again += now->bytes_sent_again - s->again;
         if (busy_us >= p->longest_us) {
             p->longest_us = busy_us;
-            p->rate = now->delivery_rate;
+            bool is_of_link = (now->rate_is_limited & 1) == 0;
+            p->rate = is_of_link || !p->rate_is_of_link ? now->delivery_rate : p->rate;
+            p->rate_is_of_link = p->rate_is_of_link || is_of_link;
         }
         changed = true;
     }
@@ -186,26 +204,32 @@ static void look_at_all(bool counts)
 
 void sockets_begin(void)
 {
-    sockets_forget();
+    pthread_mutex_lock(&lock);
+    forget();
     look_at_all(false);
     began_ns = written_ns = clock_wall_ns();
+    pthread_mutex_unlock(&lock);
 }
 
-void sockets_look(uint64_t now_ns)
+void sockets_look(void)
 {
-    if (began_ns == 0 || now_ns < next_look_ns) {
-        return;
+    pthread_mutex_lock(&lock);
+    uint64_t now_ns = clock_wall_ns();
+    if (began_ns != 0 && now_ns >= next_look_ns) {
+        uint64_t begin_ns = clock_own_cpu_ns();
+        look_at_all(true);
+        next_look_ns = now_ns + LOOK_PART * (clock_own_cpu_ns() - begin_ns);
     }
-    uint64_t begin_ns = clock_own_cpu_ns();
-    look_at_all(true);
-    uint64_t took_ns = (clock_own_cpu_ns() - begin_ns) * LOOK_PART;
-    next_look_ns = now_ns + (took_ns > LOOK_EVERY_NS ? took_ns : LOOK_EVERY_NS);
+    pthread_mutex_unlock(&lock);
 }
 
 bool sockets_due(uint64_t now_ns)
 {
+    pthread_mutex_lock(&lock);
     uint64_t part_ns = (now_ns - began_ns) / WRITE_PART;
-    return changed && now_ns - written_ns >= (part_ns > WRITE_EVERY_NS ? part_ns : WRITE_EVERY_NS);
+    bool due = changed && now_ns - written_ns >= (part_ns > WRITE_EVERY_NS ? part_ns : WRITE_EVERY_NS);
+    pthread_mutex_unlock(&lock);
+    return due;
 }
 
 static int write_address(const struct in6_addr *a, char *text, size_t room)
@@ -217,6 +241,7 @@ static int write_address(const struct in6_addr *a, char *text, size_t room)
 
 char *sockets_text(uint64_t now_ns, size_t *size)
 {
+    pthread_mutex_lock(&lock);
     char *text = malloc(pair_count * LINE + 1);
     char own[INET6_ADDRSTRLEN] = "", other[INET6_ADDRSTRLEN] = "";
     *size = 0;
@@ -231,5 +256,6 @@ char *sockets_text(uint64_t now_ns, size_t *size)
     }
     written_ns = now_ns;
     changed = false;
+    pthread_mutex_unlock(&lock);
     return text;
 }

@@ -1,7 +1,7 @@
 /* What the process's own TCP sockets moved to other hosts, by what the kernel counts of each.
  *
  * Looked at from outside, by descriptor: nothing is opened, closed or changed, and no call of the program is watched.
- * The caller makes sure that one thread at a time is in here. */
+ * Safe to call from any thread at any time; nobody waits for a disk in here. */
 #ifndef SCALANA_SOCKETS_H
 #define SCALANA_SOCKETS_H
 
@@ -12,8 +12,11 @@
 /* Forgets all, and looks at what sockets have moved already, which does not count. */
 void sockets_begin(void);
 void sockets_forget(void);
-/* Looks at all sockets, but for calls that come so early that looking would take more than a thousandth of the time. */
-void sockets_look(uint64_t now_ns);
+/* In the child after fork, which has one thread, and no recording. */
+void sockets_after_fork(void);
+/* Looks at all sockets, unless it was called so shortly before that looking would take more than a thousandth of the
+ * time. */
+void sockets_look(void);
 /* Whether anything was counted that was not yet written, and enough time went by since that was. */
 bool sockets_due(uint64_t now_ns);
 /* What was counted, as text that the caller frees; NULL without memory. A line for each pair of addresses: own address,
