@@ -14,6 +14,7 @@ from scalana.detectors.evidence.at_place import (
 from scalana.detectors.evidence.data_sources import OtherLoading, SlowSource
 from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
 from scalana.detectors.evidence.evidence import Evidence
+from scalana.detectors.evidence.expert_loads import ExpertWaits, OtherLoads
 from scalana.detectors.evidence.flat import Flat
 from scalana.detectors.evidence.lengths import Redistribution, UnevenLengths
 from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
@@ -60,6 +61,7 @@ __all__ = [
     "DeviceStep",
     "DeviceTime",
     "Evidence",
+    "ExpertWaits",
     "Flat",
     "FusedOperator",
     "HiddenDelay",
@@ -78,6 +80,7 @@ __all__ = [
     "OpenOperation",
     "OverSteps",
     "OtherLoading",
+    "OtherLoads",
     "OwnOperator",
     "PipelineTime",
     "PlaceTime",

@@ -22,6 +22,7 @@ from scalana.detectors.evidence.at_place import (
 )
 from scalana.detectors.evidence.data_sources import SlowSource
 from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
+from scalana.detectors.evidence.expert_loads import ExpertWaits
 from scalana.detectors.evidence.flat import Flat, as_dict, plain, updated
 from scalana.detectors.evidence.lengths import UnevenLengths
 from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
@@ -124,6 +125,7 @@ class Evidence:
     transfers: Transfers | None = None
     busy_cores: BusyCores | None = None
     thread_plan: ThreadPlan | None = None
+    experts: ExpertWaits | None = None
     link: LinkTime | None = None
     device_step: DeviceStep | None = None
     order: tuple[str, ...] = field(default=(), repr=False, compare=False)

@@ -58,6 +58,7 @@ Why: Quartiles of two values each.
   one that is left out, as many are looked at
 - `shrinkage`: bursts of a kind, at least, that show how each of them divides
 - `streams`: messages from which a line may be a pipeline by itself
+- `expert_waits`: loads of experts that were loaded before, from which a loop is looked at
 """
 LEAST_KNEE = 8.0
 """Batch from which decoding counts as well used, whatever the model says.

@@ -125,6 +125,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `slow_source`: part of the steady state that another way to load must save
 - `task_tail`: part of the run that another order must save
 - `serving.detector`: part of the run that another number of threads must save
+- `experts.detector`: part of a loop that waiting for experts must take
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.
@@ -403,7 +404,7 @@ Why: What is left is minor (MINOR).
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 - `device_causes`: part of a step that devices must work to be what limits it
-- `python_loops`: part of a step from which a loop may be that of the steps
+- `expert_waits`: part of the lookups that a cache of the experts used last must explain
 """
 AWAITED = 0.95
 """Part of the trajectories that is awaited where the rest is carried into the next step.

@@ -9,6 +9,7 @@ from scalana.detectors.kind import OF_WAITING
 from scalana.detectors.kinds import kind_of
 from scalana.report import names
 from scalana.report.findings.claims import claim
+from scalana.report.findings.experts import expert_layers, mended_by, other_loads
 from scalana.report.findings.inside import in_compiled, in_module, in_work
 from scalana.report.findings.over_steps import shorter_step, trend, when
 
@@ -49,6 +50,8 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         serialising(finding),
         more_workers(finding),
         other_loading(finding),
+        expert_layers(finding),
+        other_loads(finding),
         moved(finding),
         over_link(finding),
         counted(finding),
@@ -95,6 +98,8 @@ def cost(finding: Finding, run: RunInfo) -> str:
 
 def _mended(finding: Finding) -> str:
     """When the run would be as much shorter as is predicted."""
+    if (experts := finding.evidence.experts) is not None:
+        return mended_by(experts)
     known = finding.evidence.source
     return _other_ways(known)[0][0] if known is not None else kind_of(finding.kind).mended
 
