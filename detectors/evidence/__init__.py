@@ -18,6 +18,7 @@ from scalana.detectors.evidence.expert_loads import ExpertWaits, OtherLoads
 from scalana.detectors.evidence.flat import Flat
 from scalana.detectors.evidence.lengths import Redistribution, UnevenLengths
 from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
+from scalana.detectors.evidence.masks import UnevenMask
 from scalana.detectors.evidence.module_code import (
     CompiledCode,
     FusedOperator,
@@ -98,6 +99,7 @@ __all__ = [
     "ThreadPlan",
     "Turn",
     "UnevenLengths",
+    "UnevenMask",
     "UnevenSizes",
     "WorkerBound",
 ]
