@@ -173,6 +173,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `diff`: part of the time of either run at places of both, below which they are suspected to be of different programs
 - `findings`: part of the time that a process is at a line, up to which others are hardly there
 - `input_bound`: part of a step that every rank waits for data, from which it is a cause that all share
+- `worker_starts`: the same
 - `join_waits`: part of a burst within which it must end when the other thread is done
 - `length_costs`: part of the mean seconds by which the base of a cost of lengths may be below 0
 - `named_line`: part of the time in the calls with excess that those without must take, to show that these have none
@@ -282,6 +283,7 @@ Why: Nothing else can be as much.
 - `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
 - `held_locks`: part of what is waited for some work of threads, from which it is for a lock
 - `input_bound`
+- `worker_starts`: part of the waiting for data, from which it is for the start of workers
 - `interference`: part of the time without a core that a rank's helpers must have computed more than those of other
   ranks
 - `job_causes`: part of the replicas in which a stage must be the heavy one, to be so in the job
