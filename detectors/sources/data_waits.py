@@ -8,12 +8,12 @@ on the cores of their host, which are as many as there are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scalana.graphs.arrays.segments import weighted_count
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps
@@ -40,6 +40,12 @@ class DataWaits:
     def often(self, part: float) -> FloatArray:
         """In which part of its steps each rank waits for more than a part of an average step."""
         return np.asarray((self.in_step_s > part * self.step_s).mean(axis=0))
+
+    def among(self, some: BoolArray, seconds: FloatArray) -> DataWaits:
+        """Of some of the waits alone; both are ``[waits]``, ``seconds`` is what each lasts."""
+        rank = self.rank[some]
+        wait_s = np.bincount(rank, seconds[some], len(self.step_s)) / self.steps
+        return replace(self, rows=self.rows[some], rank=rank, wait_s=wait_s)
 
     def left(self, workers: int, core_s: FloatArray) -> FloatArray:
         """The part of its waiting that is left of each rank with so many workers each; ``core_s`` is what the cores of
