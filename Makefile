@@ -288,7 +288,7 @@ arena: $(INSTALLED) mpi
 # Jobs that something happens to: each is run with and without scalana, and nothing may be different.
 RUNS := 200
 faults: $(INSTALLED) mpi ray
-	$(BIN)/python -m tests.faults $(RUNS) $(FAULTS_ARGS)
+	$(BIN)/python -m tests.faults $(RUNS) --folder build/faults $(FAULTS_ARGS)
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -15,12 +15,28 @@ from scalana.errors import CommandError
 
 if TYPE_CHECKING:
     from scalana.report.document.sections import Section
+    from scalana.workload.comparison import Compared
     from scalana.workload.costs import Decode
     from scalana.workload.replay import Setting
+    from scalana.workload.step_costs import StepCosts
     from scalana.workload.trajectories import Workload
 
-POLICIES = ("recorded", "batch", "fifo", "longest", "partial", "one-step-off", "async")
+POLICIES = (
+    "recorded",
+    "batch",
+    "fifo",
+    "longest",
+    "repack",
+    "partial",
+    "one-step-off",
+    "stream",
+    "relay",
+    "relay-repack",
+    "async",
+)
 FAMILIES = ("auto", "lognormal", "gamma", "weibull", "two-lognormals", "pareto-tail", "table")
+COMPARED = ("recorded", "batch", "repack", "partial", "one-step-off", "stream", "relay", "relay-repack", "async")
+"""Without one that knows lengths."""
 COSTS = ("7b-tp2", "32b-tp4")
 _SOURCE = "run folder, file of a workload, or files and folders that trainers wrote (docs/workloads.md)"
 
@@ -38,6 +54,11 @@ def number(least: int) -> Callable[[str], int]:
         return value
 
     return parsed
+
+
+def numbers(text: str) -> list[int]:
+    """Whole numbers from 1 on, of the command line, without those that are there twice."""
+    return list(dict.fromkeys(number(1)(part.strip()) for part in text.split(",")))
 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -71,7 +92,25 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="how trajectories come to replicas; can be repeated (default: all that apply)",
     )
     replay.add_argument("--replicas", type=number(1), metavar="N", help="replicas that generate (default: as recorded)")
-    replay.add_argument("--costs", choices=COSTS, help="costs of generation of an engine, if SOURCE has none")
+    replay.add_argument(
+        "--costs",
+        metavar="ENGINE|RUN",
+        help=f"costs, if SOURCE has none: of an engine ({' or '.join(COSTS)}), or of a recorded run",
+    )
+    replay.add_argument(
+        "--compare",
+        action="store_true",
+        help="compare policies on the same devices: those that train ahead divide them in the fastest way",
+    )
+    replay.add_argument(
+        "--devices", type=numbers, metavar="N,...", help="numbers of devices for --compare (default: as recorded)"
+    )
+    replay.add_argument(
+        "--tensor",
+        type=numbers,
+        metavar="N,...",
+        help="devices of a replica for --compare, the first as in the costs (default: 1, or those of the engine)",
+    )
     replay.add_argument("--slots", type=number(1), metavar="N", help="trajectories of a replica at once")
     replay.add_argument(
         "--staleness",
@@ -162,60 +201,119 @@ def _generate(args: argparse.Namespace) -> None:
 
 
 def _replay(args: argparse.Namespace) -> None:
+    from scalana.report.workload import comparison_sections
     from scalana.report.workload import replay_sections as words
     from scalana.workload.fidelity import generative, replayability
     from scalana.workload.replay import replay
     from scalana.workload.sources import read_workload
 
+    if (args.devices or args.tensor) and not args.compare:
+        raise CommandError("--devices and --tensor are for --compare", 2)
     with _usable(args.source):
         workload = read_workload(args.source)
-        settings = _settings(args, workload)
-        compared = replayability(workload) if workload.times is not None else None
+        if not args.compare or args.draws:
+            _replicas(args, workload)
+        costs = _costs(args, workload)
+        fidelity = replayability(workload) if workload.times is not None else None
+        if args.compare:
+            found = _compared(args, workload, costs)
+            sections = [comparison_sections.section(found, workload.unit)]
+            entry: dict[str, object] = {"comparison": comparison_sections.entries(found)}
+        else:
+            settings = _settings(args, workload, costs)
+            replays = [replay(workload, one) for one in settings]
+            sections = [words.policies(replays, workload.unit)]
+            entry = {"policies": [words.entry(one) for one in replays]}
         drawn = None
         if args.draws:
             if workload.steps < 4:
                 raise CommandError(f"--draws: {workload.source} has {workload.steps} steps, at least 4 are needed")
-            drawn = generative(workload, settings[-1], args.draws, args.seed)
-        replays = [replay(workload, one) for one in settings]
-    sections = [words.policies(replays, workload.unit)]
+            drawn = generative(workload, _settings(args, workload, costs)[-1], args.draws, args.seed)
     if args.record:
+        if args.compare:
+            raise CommandError("--record plays one policy: use it without --compare", 2)
         from scalana.verify.steps import play
 
         with _usable([args.record]):
             played = play(workload, replays[0], args.record)
         sections.append(words.played(workload, replays[0], played, args.record))
-    if compared is not None:
-        sections.append(words.replayability(compared))
+    if fidelity is not None:
+        sections.append(words.replayability(fidelity))
     if drawn is not None:
         sections.append(words.generative(drawn))
-    fidelity = words.fidelity_entries(compared, drawn)
-    _print(args, sections, {"policies": [words.entry(one) for one in replays], "fidelity": fidelity})
+    _print(args, sections, {**entry, "fidelity": words.fidelity_entries(fidelity, drawn)})
 
 
-def _settings(args: argparse.Namespace, workload: Workload) -> list[Setting]:
+def _recorded(workload: Workload) -> int:
+    """Replicas that it was recorded on, and says so of all trajectories; 0 for none."""
+    return int(workload.replica.max(initial=-1)) + 1 if bool((workload.replica >= 0).all()) else 0
+
+
+def _replicas(args: argparse.Namespace, workload: Workload) -> int:
+    """On how many to replay: as is said, or as was recorded."""
+    known = int(workload.replica.max(initial=-1)) + 1
+    if not args.replicas and not known:
+        raise CommandError(f"{workload.source} does not say on how many replicas it was generated: give --replicas", 2)
+    return args.replicas or known
+
+
+def _settings(args: argparse.Namespace, workload: Workload, costs: tuple[Decode, StepCosts | None]) -> list[Setting]:
     """What to replay: each policy that was named, or all that apply."""
     from scalana.workload.replay import Setting
-    from scalana.workload.step_costs import fit_steps
 
-    recorded = int(workload.replica.max(initial=-1)) + 1
-    if not args.replicas and not recorded:
-        raise CommandError(f"{workload.source} does not say on how many replicas it was generated: give --replicas", 2)
-    replicas = args.replicas or recorded
-    may_record = recorded and recorded <= replicas and bool((workload.replica >= 0).all())
-    chosen = args.policy or [name for name in POLICIES if name != "recorded" or may_record]
-    decode, steps = _decode(args, workload), fit_steps(workload)
-    return [Setting(name, replicas, decode, steps, args.staleness) for name in chosen]
+    replicas, decode = _replicas(args, workload), costs[0]
+    chosen = args.policy or _applicable(POLICIES, 0 < _recorded(workload) <= replicas, decode)
+    return [Setting(name, replicas, decode, costs[1], args.staleness) for name in chosen]
 
 
-def _decode(args: argparse.Namespace, workload: Workload) -> Decode:
+def _applicable(names: Sequence[str], may_record: bool, decode: Decode) -> list[str]:
+    """Policies without those that a workload does not allow."""
+    from scalana.workload.replay import POLICIES as TABLE
+
+    fits = [name for name in names if may_record or name != "recorded"]
+    return [name for name in fits if not (TABLE[name].packs and decode.whole_batches)]
+
+
+def _compared(args: argparse.Namespace, workload: Workload, costs: tuple[Decode, StepCosts | None]) -> list[Compared]:
+    """Policies on the same devices."""
+    from scalana.workload.comparison import compare, recorded_devices
+    from scalana.workload.costs import TENSOR
+    from scalana.workload.replay import Setting
+
+    decode, steps = costs
+    if steps is None:
+        raise CommandError(
+            f"--compare: {workload.source} does not say what training takes: give --costs RUN, a recorded run", 2
+        )
+    if args.replicas:
+        raise CommandError("--compare divides devices itself: give --devices in place of --replicas", 2)
+    tensors = args.tensor or [TENSOR.get(args.costs, 1)]
+    recorded = recorded_devices(workload, steps)
+    devices = args.devices or ([recorded] if recorded else [])
+    if not devices:
+        raise CommandError(f"{workload.source} does not say on how many devices it ran: give --devices", 2)
+    may_record = _recorded(workload) > 0 and devices == [recorded] and tensors == [1]
+    names = args.policy or _applicable(COMPARED, may_record, decode)
+    return compare(workload, Setting(names[0], 1, decode, steps, args.staleness), names, devices, tensors)
+
+
+def _costs(args: argparse.Namespace, workload: Workload) -> tuple[Decode, StepCosts | None]:
+    """Costs of generation, and of the rest of a step."""
     from dataclasses import replace
 
     from scalana.workload.costs import named
+    from scalana.workload.sources import read_workload
+    from scalana.workload.step_costs import fit_steps
 
-    decode = named(args.costs) if args.costs else workload.decode
+    decode, of = workload.decode, workload
+    if args.costs in COSTS:
+        decode = named(args.costs)
+    elif args.costs:
+        of = read_workload([args.costs])
+        decode = of.decode
     if decode is None:
         names = " or ".join(f"--costs {name}" for name in COSTS)
         raise CommandError(
-            f"{workload.source} does not say what generation costs: give {names}, or a workload with 'decode'", 2
+            f"{of.source} does not say what generation costs: give {names}, or a workload with 'decode'", 2
         )
-    return replace(decode, slots=args.slots) if args.slots else decode
+    return replace(decode, slots=args.slots) if args.slots else decode, fit_steps(of)

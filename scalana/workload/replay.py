@@ -11,12 +11,17 @@ from scalana.detectors.rl.decode import longest_first
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.workload.costs import Decode
 from scalana.workload.errors import WorkloadError
-from scalana.workload.rollout_loop import Costs, Course, Rules, Work, run
-from scalana.workload.step_costs import GENERATION, StepCosts, lengths_of, spent
+from scalana.workload.replica_state import Costs, Course, Work
+from scalana.workload.rollout_loop import Rules, Training, run
+from scalana.workload.step_costs import GENERATION, WEIGHTS, StepCosts, lengths_of, spent
 from scalana.workload.trajectories import Workload
 
 AWAITED = 0.95
 """Part of the trajectories under way that a step awaits where the rest is carried over."""
+PARTS = 16
+"""Of a batch that trainers take as its trajectories end: the mini-batches of Laminar's experiments."""
+LONGER = 1.25
+"""How many times as long a decoding step may get on a replica that gets the tail of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,12 @@ class Policy:
     """Whether trajectories that are not awaited go on in the next step."""
     apart: bool = False
     """Whether trainers have devices of their own."""
+    packs: bool = False
+    """Whether the tail is moved onto few replicas."""
+    shares: bool = False
+    """Whether a replica takes new weights, whenever it needs them, for its share of a batch."""
+    streams: bool = False
+    """Whether trainers begin with a part of a batch when it is there."""
 
 
 POLICIES = {
@@ -48,6 +59,7 @@ POLICIES = {
         Policy("batch", "equal parts of a step", "even"),
         Policy("fifo", "to the replica with the fewest"),
         Policy("longest", "first, lengths known", "longest"),
+        Policy("repack", "equal parts, the tail on few replicas", "even", packs=True),
         Policy(
             "partial",
             "ends at 95 %, the rest goes on",
@@ -57,6 +69,28 @@ POLICIES = {
             carried=True,
         ),
         Policy("one-step-off", "generates while it trains", behind=1, apart=True),
+        Policy("stream", "likewise, trains on parts as they end", behind=1, apart=True, streams=True),
+        Policy(
+            "relay",
+            "replicas take weights when their share ends",
+            behind=None,
+            by_step=False,
+            in_turn=False,
+            apart=True,
+            shares=True,
+            streams=True,
+        ),
+        Policy(
+            "relay-repack",
+            "likewise, the tail on few replicas",
+            behind=None,
+            by_step=False,
+            in_turn=False,
+            apart=True,
+            packs=True,
+            shares=True,
+            streams=True,
+        ),
         Policy(
             "async",
             "trains on what ends first",
@@ -71,6 +105,18 @@ POLICIES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Relay:
+    """How weights come from trainers to replicas that take them when they need them."""
+
+    stall_s: float
+    """Until trainers go on."""
+    late_s: float
+    """From then on until replicas can take them."""
+    pull_s: float
+    """What a replica takes to take them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """On what, and how, a workload is replayed."""
 
@@ -81,6 +127,10 @@ class Setting:
     """None: generation alone."""
     staleness: int = 4
     """Updates that may be lacking when a trajectory is begun, where the policy leaves it open."""
+    trainers: int | None = None
+    """Processes that train; None: as many as were recorded, or as there are replicas where these train, too."""
+    relay: Relay | None = None
+    """What weights take over relays; None: as long for each replica, and for trainers, as was recorded for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +174,13 @@ def replay(workload: Workload, setting: Setting) -> Replayed:
     Raises:
         WorkloadError: the policy cannot be used with it.
     """
-    policy, steps = POLICIES[setting.policy], workload.steps
+    policy = POLICIES[setting.policy]
     if setting.replicas < 1:
         raise WorkloadError(f"--replicas {setting.replicas}: must be at least 1")
+    if policy.packs and setting.decode.whole_batches:
+        raise WorkloadError(f"--policy {policy.name}: batches end as a whole here, so that there is no tail to move")
     pinned = _pinned(workload, policy, setting.replicas)
-    tail_s = np.zeros(steps) if not policy.apart and not policy.carried else _tail_s(workload, setting)
+    training = _training(workload, policy, setting)
     work = Work(
         workload.turns.first,
         workload.turns.read,
@@ -137,12 +189,13 @@ def replay(workload: Workload, setting: Setting) -> Replayed:
         workload.step,
         pinned,
     )
-    course = run(work, _costs(setting), _rules(workload, policy, setting), tail_s)
+    course = run(work, _costs(setting), _rules(workload, policy, setting), training)
     if course is None:
         raise WorkloadError(f"--staleness {setting.staleness}: nothing can begin; allow at least 0")
     if policy.apart or policy.carried:
-        return _overlapping(workload, setting, course, tail_s)
-    return _in_turn(workload, setting, course)
+        return _overlapping(workload, setting, course, training)
+    placed = pinned if len(workload) and (pinned >= 0).all() else course.replica
+    return _in_turn(workload, setting, course, placed)
 
 
 def _tools_s(workload: Workload, policy: Policy) -> FloatArray:
@@ -167,6 +220,7 @@ def _rules(workload: Workload, policy: Policy, setting: Setting) -> Rules:
     batch = max(int(np.median(np.bincount(workload.step))), 1)
     behind = setting.staleness if policy.behind is None else policy.behind
     flying = len(workload)
+    relay = _relay(setting) if policy.shares else Relay(0.0, 0.0, 0.0)
     if policy.carried:
         flying = max(int(np.ceil(batch / AWAITED)), batch + 1)
         behind = workload.steps
@@ -179,7 +233,23 @@ def _rules(workload: Workload, policy: Policy, setting: Setting) -> Rules:
         behind=behind,
         in_turn=policy.in_turn,
         pauses=not policy.apart,
+        share=-(-batch // setting.replicas) if policy.shares else 0,
+        few=_few(workload, setting.decode) if policy.packs else 0,
+        parts=min(PARTS, batch) if policy.streams else 1,
+        pull_s=relay.pull_s,
+        late_s=relay.late_s,
     )
+
+
+def _few(workload: Workload, decode: Decode) -> int:
+    """Trajectories up to which a decoding step takes at most :data:`LONGER` times as long as one alone; 0 where that
+    is none but one."""
+    held = float(np.nan_to_num(workload.prompt).mean() + workload.response.mean() / 2)
+    each = decode.sequence_s + decode.context_s * held
+    if each <= 0.0:
+        return decode.slots
+    few = int((LONGER * (decode.floor_s + each) - decode.floor_s) / each)
+    return min(few, decode.slots) if few > 1 else 0
 
 
 def _pinned(workload: Workload, policy: Policy, replicas: int) -> IntArray:
@@ -227,8 +297,9 @@ def _trained(workload: Workload, replica: IntArray, costs: StepCosts, ranks: int
     return np.repeat(own.mean(axis=0)[None, :], ranks, axis=0)
 
 
-def _in_turn(workload: Workload, setting: Setting, course: Course) -> Replayed:
-    """Steps one after the other, each phase of all processes behind the one before."""
+def _in_turn(workload: Workload, setting: Setting, course: Course, placed: IntArray) -> Replayed:
+    """Steps one after the other, each phase of all processes behind the one before; ``placed`` is the replica that
+    trajectories are of, from which repacking may have moved them ``[trajectories]``."""
     costs = setting.steps
     ranks = max(setting.replicas, costs.ranks if costs is not None and setting.policy == "recorded" else 0)
     begins = np.concatenate(([0.0], course.train_end_s[:-1]))
@@ -237,8 +308,10 @@ def _in_turn(workload: Workload, setting: Setting, course: Course) -> Replayed:
     phases = {GENERATION: made}
     meets, rest = frozenset({GENERATION}), 0.0
     if costs is not None:
-        verifier = _by_replica(workload, course.replica, np.nan_to_num(workload.verifier_s), ranks)
-        tokens = _trained(workload, course.replica, costs, ranks)
+        verifier = _by_replica(workload, placed, np.nan_to_num(workload.verifier_s), ranks)
+        tokens = _trained(workload, placed, costs, ranks)
+        if setting.trainers is not None:
+            tokens = tokens * (ranks / setting.trainers)
         phases |= spent(costs, tokens, verifier, ranks)
         meets, rest = costs.meets, costs.rest_s
     step_s = np.maximum(lengths_of(phases, meets) + rest, 0.0)
@@ -257,26 +330,48 @@ def _in_turn(workload: Workload, setting: Setting, course: Course) -> Replayed:
     )
 
 
-def _tail_s(workload: Workload, setting: Setting) -> FloatArray:
-    """What each batch takes when its trajectories are there ``[steps]``: trained on by as many processes as were
-    recorded, or as there are replicas."""
-    costs = setting.steps
-    if costs is None:
-        return np.zeros(workload.steps)
+def _training(workload: Workload, policy: Policy, setting: Setting) -> Training:
+    """What each batch takes when its trajectories are there: trained on by as many processes as were recorded, or as
+    the setting says."""
+    costs, nothing = setting.steps, np.zeros(workload.steps)
+    if costs is None or not (policy.apart or policy.carried):
+        return Training(nothing, nothing)
     ranks = costs.ranks
-    tokens = np.bincount(workload.step, workload.response + np.nan_to_num(workload.prompt)) / ranks
-    phases = spent(costs, np.repeat(tokens[None, :], ranks, axis=0), np.zeros((ranks, workload.steps)), ranks)
-    return lengths_of(phases, costs.meets) + max(costs.rest_s, 0.0) if phases else np.zeros(workload.steps)
+    tokens = np.bincount(workload.step, workload.response + np.nan_to_num(workload.prompt))
+    each = np.repeat(tokens[None, :] / (setting.trainers or costs.trainers), ranks, axis=0)
+    phases = spent(costs, each, np.zeros((ranks, workload.steps)), ranks)
+    whole = lengths_of(phases, costs.meets) + max(costs.rest_s, 0.0) if phases else nothing
+    if not policy.streams:
+        return Training(whole, nothing)
+    weights = _weights_s(costs) if WEIGHTS in phases else 0.0
+    after = np.minimum(weights + max(costs.rest_s, 0.0), whole)
+    if policy.shares:
+        stall = _relay(setting).stall_s - weights
+        return Training(whole - after, np.maximum(after + stall, 0.0))
+    return Training(whole - after, after)
 
 
-def _overlapping(workload: Workload, setting: Setting, course: Course, tail_s: FloatArray) -> Replayed:
+def _weights_s(costs: StepCosts) -> float:
+    """What new weights take for all, as recorded."""
+    return float(costs.fixed[WEIGHTS].max()) if WEIGHTS in costs.fixed else 0.0
+
+
+def _relay(setting: Setting) -> Relay:
+    """How weights come to replicas: as is said, or else as was recorded."""
+    if setting.relay is not None:
+        return setting.relay
+    weights = _weights_s(setting.steps) if setting.steps is not None else 0.0
+    return Relay(weights, 0.0, weights)
+
+
+def _overlapping(workload: Workload, setting: Setting, course: Course, training: Training) -> Replayed:
     """Steps that overlap: each lasts from one update to the next."""
     step_s = np.diff(course.train_end_s, prepend=0.0)
     made = np.diff(course.ready_s, prepend=0.0)
     return Replayed(
         setting,
         step_s,
-        {GENERATION: made, "after generation": tail_s},
+        {GENERATION: made, "after generation": training.parts_s + training.after_s},
         course.begin_s,
         course.end_s,
         course.replica,

@@ -10,13 +10,14 @@ import numpy as np
 
 from scalana.detectors.rl.decode import fit_decoding, fit_speeds
 from scalana.detectors.rl.loop import Trajectories
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.workload.costs import Decode
 from scalana.workload.from_run import PHASES, decode_of
 from scalana.workload.trajectories import StepTimes, Workload
 
-GENERATION, VERIFIER, BY_TOKENS = "generation", "verifier", ("log-prob", "training")
-"""Phases that trajectories decide: simulated, replayed as recorded, and as long as there are tokens."""
+GENERATION, VERIFIER, WEIGHTS, TRAINING = "generation", "verifier", "weight-sync", "training"
+BY_TOKENS = ("log-prob", TRAINING)
+"""Phases that a replay knows by name; those that take as long as there are tokens."""
 ORDER = tuple(PHASES.values())
 """Of the phases in a step."""
 _SAME_TOKENS = 0.02
@@ -52,6 +53,18 @@ class StepCosts:
     def ranks(self) -> int:
         """Processes that they were fitted to."""
         return len(self.trained)
+
+    @property
+    def trains(self) -> BoolArray:
+        """Which of them train; all where none is known to ``[ranks]``."""
+        line = self.by_tokens.get(TRAINING)
+        took = line.factor if line is not None else self.fixed.get(TRAINING, np.zeros(self.ranks))
+        return took > 0.0 if (took > 0.0).any() else np.ones(self.ranks, np.bool_)
+
+    @property
+    def trainers(self) -> int:
+        """How many train."""
+        return int(self.trains.sum())
 
 
 def fit_decode(workload: Workload) -> Decode | None:

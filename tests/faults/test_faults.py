@@ -14,8 +14,9 @@ from scalana.runtime.record import layout
 from scalana.runtime.record.writer import RecordWriter
 
 from . import trial as trials_of
-from .__main__ import table
+from .kept import Kept, split, state_of_sources
 from .program import FAULTS
+from .table import table, write_into
 from .trial import Ended, Judged, Tools, Trial, run_trial, trials
 
 TOOLS = Tools("mpirun", "ray", "shim.so", "gdb", True)
@@ -60,6 +61,7 @@ def test_a_thousand_runs_are_of_all_kinds() -> None:
     chosen = trials(1000, TOOLS, range(1, 8))
     assert len(chosen) == 1000 and {one.fault for one in chosen} == set(FAULTS)
     assert {one.job for one in chosen} == {"plain", "threads", "pool", "executor", "mpi", "torch", "ray"}
+    assert all(len({one.fault for one in chosen if one.job == job}) > 0.9 * len(FAULTS) for job in ("mpi", "torch"))
     assert {one.around for one in chosen} == {"", "clock", "sitecustomize", "pdb", "gdb"}
     assert {one.job for one in trials(200, Tools(), range(1, 8))} == {"plain", "threads", "pool", "executor"}
 
@@ -71,6 +73,45 @@ def test_the_table_counts() -> None:
     ]
     text = table(judged)
     assert "2 runs, each with and without scalana: 1 different" in text and "1 (1 !)" in text and "0.40 s" in text
+
+
+def test_a_later_sitting_goes_on(tmp_path: Path) -> None:
+    """Also where an earlier one was killed while it wrote; and not with results of other sources."""
+    often, once = Trial("plain", "none", 1), Trial("mpi", "SIGKILL", 2, "clock")
+    kept = Kept(tmp_path / "kept", "a")
+    assert kept.results() == []
+    kept.add(Judged(often, (), 0.4, 1.0))
+    kept.add(Judged(once, ("hangs",), None, 2.0, tries=3))
+    with (tmp_path / "kept" / "results.jsonl").open("a") as file:
+        file.write('{"state": "a", "tri')
+    found, missing = split([often, often, once], Kept(tmp_path / "kept", "a").results())
+    assert found == [Judged(often, (), 0.4, 1.0), Judged(once, ("hangs",), None, 2.0, tries=3)] and missing == [often]
+    kept.add(Judged(often, (), None, 1.0, hangs_alone=True))
+    assert [one.hangs_alone for one in kept.results()] == [False, False, True]
+    assert Kept(tmp_path / "kept", "b").results() == []
+    assert len(Kept(tmp_path / "kept", "b", of_any_state=True).results()) == 3
+
+
+def test_other_sources_are_another_state(tmp_path: Path) -> None:
+    source = tmp_path / "runtime" / "recorder.c"
+    source.parent.mkdir()
+    states = set()
+    for text in ("int x;", "int y;"):
+        source.write_text(text)
+        states.add(state_of_sources(tmp_path))
+    (source.parent / "recorder.so").write_text("built")
+    assert len(states) == 2 and state_of_sources(tmp_path) in states
+
+
+def test_the_document_gets_what_was_measured(tmp_path: Path) -> None:
+    document = tmp_path / "faults.md"
+    document.write_text("# Faults\n\nText.\n\n## What was measured\n\nlast year\n")
+    judged = [Judged(Trial("plain", "SIGKILL", 1, "gdb"), (), 0.4, 1.0), Judged(Trial("mpi", "exec", 1), (), None, 1.0)]
+    write_into(document, judged)
+    text = document.read_text()
+    assert text.startswith("# Faults\n\nText.\n\n## What was measured\n") and "last year" not in text
+    assert "- 2 runs, each with and without scalana: 0 different" in text
+    assert "| SIGKILL | 1 | · |" in text and "| gdb | 1 | · |" in text and "| exec | · | 1 |" in text
 
 
 def test_all_words_of_the_command_are_understood() -> None:

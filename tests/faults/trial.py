@@ -32,6 +32,8 @@ _UNRECORDED = frozenset(
      "little memory")
 )  # fmt: skip
 """Faults after which a record cannot be complete."""
+_NEVER_END = frozenset((("mpi", "fork, sys.exit"), ("mpi", "files closed")))
+"""Jobs that hang without scalana: a child ends what its parent is in, or files of the library are closed."""
 _ADDED = {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 _NAMES = ("SCALANA_", "PYTHONPATH", "LD_PRELOAD", "RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_", "PMI")
 
@@ -73,6 +75,10 @@ class Judged:
     lost_s: float | None
     """What is missing of the record before the fault; None where that says nothing."""
     seconds: float
+    hangs_alone: bool = False
+    """Whether it does not end without scalana either: then it is not run with it."""
+    tries: int = 1
+    """How often it was run, until it was as it is without."""
 
 
 @dataclass(frozen=True)
@@ -93,18 +99,18 @@ def run_trial(trial: Trial, tools: Tools) -> Judged:
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="scalana-faults-") as work:
         plain = _run(trial, tools, Path(work), None)
+        if plain.code is None:
+            return Judged(trial, (), None, time.monotonic() - begin, hangs_alone=True)
         folder = Path(work) / "run"
         recorded = _run(trial, tools, Path(work), folder)
         wrong = tuple(_differences(plain, recorded))
-        lost_s = None if plain.code is None else _lost_s(trial, folder, Path(work) / "moment")
+        lost_s = _lost_s(trial, folder, Path(work) / "moment")
         if lost_s is not None and lost_s > LOST_S + _FLUSHED_LATE_S:
             wrong = (*wrong, f"{lost_s:.2f} s of the record are missing")
     return Judged(trial, wrong, lost_s, time.monotonic() - begin)
 
 
 def _differences(plain: Ended, recorded: Ended) -> list[str]:
-    if plain.code is None:
-        return []  # it hangs by itself
     if recorded.code is None:
         return ["hangs"]
     wrong = []
@@ -124,7 +130,8 @@ def _command(trial: Trial, tools: Tools) -> list[str]:
         python += ["-m", "pdb", "-c", "continue", "-c", "quit"]
     if trial.job == "mpi":
         options = ["--oversubscribe", "--allow-run-as-root"]
-        return [tools.mpirun, *options, "-n", "2", str(Path(tools.mpirun).with_name("python")), *program]
+        python = [str(Path(tools.mpirun).with_name("python")), "-m", "mpi4py"]  # which ends all ranks where one raises
+        return [tools.mpirun, *options, "-n", "2", *python, *program]
     if trial.job == "torch":
         return [*python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *program]
     if trial.around == "gdb":
@@ -229,7 +236,9 @@ def tools_here(build: Path, work: Path) -> Tools:
 
 
 def possible(trial: Trial, tools: Tools) -> bool:
-    """Whether there is what it needs."""
+    """Whether there is what it needs, and whether it can show anything."""
+    if (trial.job, trial.fault) in _NEVER_END:
+        return False
     needs: Mapping[str, object] = {"mpi": tools.mpirun, "ray": tools.ray, "torch": tools.has_torch}
     around: Mapping[str, object] = {"clock": tools.shim, "gdb": tools.gdb}
     return bool(needs.get(trial.job, True)) and bool(around.get(trial.around, True))
@@ -249,10 +258,11 @@ def trials(count: int, tools: Tools, tick_of: Sequence[int]) -> list[Trial]:
             around = ("", "clock", "gdb", "sitecustomize", "pdb", "", "clock", "")[(turn + 3 * number) % 8]
             if job != "plain" and around in ("pdb", "gdb"):
                 around = ""
-            found.append(Trial(job, fault, tick, around))
+            some = [Trial(job, fault, tick, around)]
             if number % 4 == turn % 4:
-                found.append(Trial(("mpi", "torch")[turn % 2], fault, tick))
+                some.append(Trial(("mpi", "torch")[(turn + turn // 4) % 2], fault, tick))
             if number % 24 == turn % 24:
-                found.append(Trial("ray", fault, tick))
+                some.append(Trial("ray", fault, tick))
+            found += [trial for trial in some if possible(trial, tools)]
         turn += 1
-    return [trial for trial in found if possible(trial, tools)][:count]
+    return found[:count]

@@ -9,6 +9,7 @@ from scalana.detectors.kind import OF_WAITING
 from scalana.detectors.kinds import kind_of
 from scalana.report import names
 from scalana.report.findings.claims import claim
+from scalana.report.findings.experts import expert_layers, mended_by, other_loads
 from scalana.report.findings.inside import in_compiled, in_module, in_work
 from scalana.report.findings.over_steps import shorter_step, trend, when
 
@@ -38,6 +39,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         claim(finding, run.ranks, run.names),
         lengths(finding, run),
         source(finding, run),
+        mask(finding, run),
         sizes(finding, run),
         tail(finding),
         in_module(finding),
@@ -49,6 +51,8 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         serialising(finding),
         more_workers(finding),
         other_loading(finding),
+        expert_layers(finding),
+        other_loads(finding),
         moved(finding),
         over_link(finding),
         counted(finding),
@@ -95,6 +99,8 @@ def cost(finding: Finding, run: RunInfo) -> str:
 
 def _mended(finding: Finding) -> str:
     """When the run would be as much shorter as is predicted."""
+    if (experts := finding.evidence.experts) is not None:
+        return mended_by(experts)
     known = finding.evidence.source
     return _other_ways(known)[0][0] if known is not None else kind_of(finding.kind).mended
 
@@ -102,7 +108,7 @@ def _mended(finding: Finding) -> str:
 def _why_little(finding: Finding, run: RunInfo) -> str:
     """Why the run would be shorter by much less, or by more, than each rank waits; "" where it is by about as much."""
     evidence = finding.evidence
-    if kind_of(finding.kind).unit != OF_WAITING or evidence.is_bound or evidence.lengths is not None:
+    if kind_of(finding.kind).unit != OF_WAITING or evidence.is_bound or evidence.lengths or evidence.mask:
         return ""
     others = run.ranks - len(finding.ranks)
     each_s = finding.lost_s / max(others or run.ranks - 1, 1)
@@ -161,6 +167,18 @@ def lengths(finding: Finding, run: RunInfo) -> str:
         f"Lengths of sequences explain {names.percent(known.fit)} of how ranks differ in {known.fitted_steps} steps "
         f"({known.lengths_from} at {where})."
     )
+
+
+def mask(finding: Finding, run: RunInfo) -> str:
+    """How ranks that divide sequences are known, and how surely the mask explains what they take."""
+    known = finding.evidence.mask
+    if known is None:
+        return ""
+    where = names.place(names.near(known.mask_file, run.cwd), known.mask_line)
+    way = f"gather keys and values on all {known.mask_ranks}"
+    if known.mask_way == "ring":
+        way = f"pass keys and values around a ring of {known.mask_ranks}"
+    return f"The ranks {way} ({where}); the mask explains {names.percent(known.mask_share)} of how they differ."
 
 
 def sizes(finding: Finding, run: RunInfo) -> str:

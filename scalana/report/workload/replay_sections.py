@@ -30,20 +30,28 @@ def policies(replays: Sequence[Replayed], unit: str) -> Section:
     rows = [_row(one) for one in replays]
     notes = (
         f"per s: {unit}s of prompts and responses. busy: part of their time in which replicas generate. stale: "
-        "updates between the weights that a trajectory is begun with and those that it trains, mean and most. With "
-        "one-step-off and async, trainers have devices of their own.",
+        "updates between the weights that a trajectory is begun with and those that it trains, mean and most. "
+        "one-step-off, stream, relay, async: trainers have devices of their own, in addition; --compare has all on the "
+        "same devices.",
     )
     return Section("replay", "Replay", ((Table(_POLICIES, tuple(rows), notes),),), "simulated, of an average step")
 
 
 def _row(one: Replayed) -> Row:
-    stale = f"{one.stale.mean():.1f}, {one.stale.max()}" if one.stale.any() else "0"
     policy = POLICIES[one.setting.policy]
     cells = names.seconds(float(one.step_s.mean())), names.seconds(float(one.phases[GENERATION].mean()))
-    rate = f"{one.tokens_per_s / 1e3:.1f} k" if one.tokens_per_s >= 1e4 else f"{one.tokens_per_s:.0f}"
-    return Row(
-        (*cells, str(one.setting.replicas), names.percent(one.busy), rate, stale, f"{policy.name}: {policy.text}")
-    )
+    what = f"{policy.name}: {policy.text}"
+    return Row((*cells, str(one.setting.replicas), names.percent(one.busy), rate(one), staleness(one), what))
+
+
+def rate(one: Replayed) -> str:
+    """Tokens a second, in words."""
+    return f"{one.tokens_per_s / 1e3:.1f} k" if one.tokens_per_s >= 1e4 else f"{one.tokens_per_s:.0f}"
+
+
+def staleness(one: Replayed) -> str:
+    """Updates that weights lack, mean and most, in words."""
+    return f"{one.stale.mean():.1f}, {one.stale.max()}" if one.stale.any() else "0"
 
 
 _STEPS = (Column("step", 6), Column("recorded", 10), Column("replayed", 10), Column("off", 8))

@@ -12,7 +12,7 @@ TOPIC = Topic(
     "Faults",
     measured(
         DOCUMENT,
-        Command(("(python -m tests.faults 1000 || true)",)),
+        Command(("(python -m tests.faults 1000 --folder build/faults || true)",)),
         ("faults-runs", "runs, each with and without scalana", "== 1000", "runs", number(r"^(\d+) runs, each")),
         (
             "faults-different",
