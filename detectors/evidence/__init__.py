@@ -38,6 +38,7 @@ from scalana.detectors.evidence.preparation import (
     Serialising,
     StartedBy,
     WorkerBound,
+    WorkerStarts,
 )
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
@@ -102,4 +103,5 @@ __all__ = [
     "UnevenMask",
     "UnevenSizes",
     "WorkerBound",
+    "WorkerStarts",
 ]

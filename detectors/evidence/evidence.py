@@ -39,6 +39,7 @@ from scalana.detectors.evidence.preparation import (
     Serialising,
     StartedBy,
     WorkerBound,
+    WorkerStarts,
 )
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import SizeCosts
@@ -122,6 +123,7 @@ class Evidence:
     """Seconds that a rank waits for each server without a record, the longest first."""
     compiled: CompiledCode | None = None
     input_bound: InputBound | None = None
+    worker_starts: WorkerStarts | None = None
     worker_bound: WorkerBound | None = None
     step_limit: StepLimit | None = None
     transfers: Transfers | None = None

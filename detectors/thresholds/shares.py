@@ -173,6 +173,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `diff`: part of the time of either run at places of both, below which they are suspected to be of different programs
 - `findings`: part of the time that a process is at a line, up to which others are hardly there
 - `input_bound`: part of a step that every rank waits for data, from which it is a cause that all share
+- `worker_starts`: the same
 - `join_waits`: part of a burst within which it must end when the other thread is done
 - `length_costs`: part of the mean seconds by which the base of a cost of lengths may be below 0
 - `named_line`: part of the time in the calls with excess that those without must take, to show that these have none
@@ -232,6 +233,8 @@ Why: A choice: at most four can have one.
 - `named_line`: part of the excess at one call of a function from which the other calls have some, too
 - `named_place`: part of the blame that a line or loop must hold for the walk to go on
 - `roofline`: part of what a small operator takes, up to which its least time does not count
+- `socket_links`: part of the bytes of the way between hosts that most bytes take, from which another one is compared
+  with it
 - `run`: part of the recorded time that calls take by themselves, from which the report says where ranks share cores
 - `transfer_model`: part of the calls of one size, the fastest, by which one knows what the network takes
 - `uneven_tasks`: part of the large pieces that are waited for that must be larger than those of who waits
@@ -280,6 +283,7 @@ Why: Nothing else can be as much.
 - `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
 - `held_locks`: part of what is waited for some work of threads, from which it is for a lock
 - `input_bound`
+- `worker_starts`: part of the waiting for data, from which it is for the start of workers
 - `interference`: part of the time without a core that a rank's helpers must have computed more than those of other
   ranks
 - `job_causes`: part of the replicas in which a stage must be the heavy one, to be so in the job

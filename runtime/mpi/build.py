@@ -30,6 +30,7 @@ _SHARED = (
     "recorder/definitions",
     "recorder/lock",
     "recorder/recorder",
+    "recorder/sockets",
     "recorder/spans",
     "recorder/state",
     "recorder/thinning",

@@ -102,6 +102,8 @@ def _mended(finding: Finding) -> str:
     if (experts := finding.evidence.experts) is not None:
         return mended_by(experts)
     known = finding.evidence.source
+    if finding.evidence.worker_starts is not None:
+        return "with workers that are kept"
     return _other_ways(known)[0][0] if known is not None else kind_of(finding.kind).mended
 
 
@@ -220,7 +222,13 @@ def loading(finding: Finding) -> str:
         return ""
     of = f" of `{known.dataset}`" if known.dataset is not None else ""
     workers = {None: "", 0: " (no workers)", 1: " (1 worker)"}.get(known.workers, f" ({known.workers} workers)")
-    return f"This time is spent waiting for the DataLoader{of}{workers}."
+    text = f"This time is spent waiting for the DataLoader{of}{workers}."
+    if (starts := finding.evidence.worker_starts) is None:
+        return text
+    epochs = "once" if starts.worker_starts == 1 else f"{starts.worker_starts} times"
+    return (
+        f"{text} It starts its workers {epochs} after the first epoch, at {names.seconds(starts.worker_start_s)} each."
+    )
 
 
 def source(finding: Finding, run: RunInfo) -> str:
@@ -270,6 +278,11 @@ def serialising(finding: Finding) -> str:
     known = finding.evidence.serialising
     if known is None:
         return ""
+    if known.pickled == "requests":
+        return (
+            f"This time is spent on {known.pickles:,} requests to the process of a multiprocessing Manager "
+            f"({names.seconds(known.pickle_s)} in all), which pickle what is asked for and what is answered."
+        )
     what = {"arguments": "arguments of calls", "result": "results of calls", "message": "messages"}
     objects = "1 object" if known.pickles == 1 else f"{known.pickles} objects"
     return (
