@@ -1,1 +1,1 @@
-"""Programs around frameworks of others, each with a fault that can be left out; an environment of their own has these."""
+"""Programs around frameworks of others, each with a fault that can be left out."""
