@@ -234,7 +234,7 @@ def _come_back(original: Function) -> Function:
         found = original(self)
         work = getattr(found[0], "work_id", None)
 
-        def tell() -> None:
+        def tell(work: int) -> None:
             call = calls.mixed(id_of_queue(self.call_queue), work + 1)
             until = pickles.loading_since() or calls.moment()
             if until is not None and since is not None and getattr(_thread, "submits", False):
@@ -242,7 +242,7 @@ def _come_back(original: Function) -> Function:
             pickles.loaded(pickles.RESULT, call, given=call, taken=call)
 
         if work is not None and (pickles.loading_since() is not None or getattr(_thread, "submits", False)):
-            _patches.tried("a result was not recorded", tell)
+            _patches.tried("a result was not recorded", lambda: tell(work))
         return found
 
     return wait_result_broken_or_wakeup
