@@ -8,12 +8,14 @@ on the cores of their host, which are as many as there are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.arrays.segments import weighted_count
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
+from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps
 
 
@@ -32,6 +34,18 @@ class DataWaits:
     """What a rank waits in a step, the mean."""
     workers: IntArray
     """Of the loader in which a rank waits longest, -1 where it is not known."""
+    in_step_s: FloatArray
+    """What each rank waits in each step ``[steps, ranks]``."""
+
+    def often(self, part: float) -> FloatArray:
+        """In which part of its steps each rank waits for more than a part of an average step."""
+        return np.asarray((self.in_step_s > part * self.step_s).mean(axis=0))
+
+    def among(self, some: BoolArray, seconds: FloatArray) -> DataWaits:
+        """Of some of the waits alone; both are ``[waits]``, ``seconds`` is what each lasts."""
+        rank = self.rank[some]
+        wait_s = np.bincount(rank, seconds[some], len(self.step_s)) / self.steps
+        return replace(self, rows=self.rows[some], rank=rank, wait_s=wait_s)
 
     def left(self, workers: int, core_s: FloatArray) -> FloatArray:
         """The part of its waiting that is left of each rank with so many workers each; ``core_s`` is what the cores of
@@ -67,4 +81,13 @@ def data_waits(spans: Spans, steps: Steps, ranks: int) -> DataWaits | None:
         (end_s[-1] - start_s[0]) / count,
         np.bincount(rank, seconds, ranks) / count,
         workers,
+        _in_steps(Periods.of(start_s, end_s), rank, middle_s[steady], seconds).reshape(count, ranks),
     )
+
+
+def _in_steps(steps: Periods, rank: IntArray, middle_s: FloatArray, seconds: FloatArray) -> FloatArray:
+    """Seconds of some waits, by step and rank ``[steps x ranks]``; the others are ``[waits]``."""
+    ranks = len(steps.first) - 1
+    step = steps.row_at(rank, middle_s)
+    inside = step >= 0
+    return weighted_count(step[inside] * ranks + rank[inside], seconds[inside], len(steps))
