@@ -68,7 +68,7 @@ class Follower:
         """Follow until the run has ended, or ``is_over``. Returns the exit code."""
         verdicts = _VerdictTimes(self._folder, self._orders, self._say) if self._orders.verdict_after else None
         try:
-            with RunTail(self._folder, _KEPT_S) as tail:
+            with RunTail(self._folder, _KEPT_S, keeps_progress=True) as tail:
                 while not (is_over() or tail.is_over()):
                     tail.update()
                     if self._orders.hangs and self._hangs_now(tail):
