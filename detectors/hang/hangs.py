@@ -120,7 +120,7 @@ def _absent(call: OpenCall, waiting: list[OpenCall], left: Left, run: RunInfo) -
 
 
 def _partner(call: OpenCall) -> int:
-    """The one rank that an open call of a message, of a window or for a result waits for; -1 where it is of another kind."""
+    """The one rank that an open call of a message, a window or a result waits for; -1 where it is of another kind."""
     operation = BY_CODE[call.operation]
     if call.awaited.ranks:
         return call.awaited.ranks[0] if len(call.awaited.ranks) == 1 else -1

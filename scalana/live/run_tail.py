@@ -5,6 +5,7 @@ What an update costs depends on what was written since the last one, and on how 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -40,11 +41,16 @@ class RunTail:
         self._tails: dict[str, RecordTail] = {}
         self._over: set[str] = set()
         self._own = tempfile.mkdtemp(prefix="scalana-live-", dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
+        atexit.register(self._remove)
 
     def __enter__(self) -> RunTail:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._remove()
+        atexit.unregister(self._remove)
+
+    def _remove(self) -> None:
         shutil.rmtree(self._own, ignore_errors=True)
 
     def update(self) -> bool:

@@ -44,11 +44,13 @@ def main() -> None:
     kinds = [kind for kind in (*KINDS, *SLOW) if args.only in kind]
     with ThreadPoolExecutor(args.at_once) as pool:
         done = dict(zip(kinds, pool.map(tried, kinds), strict=True))
-    hung = {kind: one for kind, one in done.items() if kind in KINDS}
-    right = sum(not wrong_with(kind, one) for kind, one in hung.items())
-    alarms = sum(bool(one.said) for kind, one in done.items() if kind in SLOW)
-    print(f"{len(hung)} hangs: {right} right, at most {max((o.after_s for o in hung.values()), default=0.0):.1f} s after")
-    print(f"{len(done) - len(hung)} slow jobs: {alarms} alarms, {sum(one.code != 0 for one in done.values()) - len(hung)} failed")
+    hung = [(kind, one) for kind, one in done.items() if kind in KINDS]
+    slow = [one for kind, one in done.items() if kind in SLOW]
+    right = sum(not wrong_with(kind, one) for kind, one in hung)
+    longest_s = max((one.after_s for _, one in hung), default=0.0)
+    print(f"{len(hung)} hangs: {right} right, explained at most {longest_s:.1f} s after the limit")
+    alarms, failed = sum(bool(one.said) for one in slow), sum(one.code != 0 for one in slow)
+    print(f"{len(slow)} slow jobs: {alarms} alarms, {failed} failed")
 
 
 if __name__ == "__main__":
