@@ -25,6 +25,7 @@ from scalana.runtime.record import layout
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from scalana.live.look import Looker
+    from scalana.live.view import Analysed
 
 _EVERY_S = 2.0
 _VERDICT_EVERY_S = 30.0
@@ -164,10 +165,14 @@ class _VerdictTimes:
         assert self._looker is not None
         analysed = self._looker.look().analysed
         is_enough = analysed is not None and (bool(view.steps) or analysed.steps >= self._after)
-        if analysed is not None and is_enough and (line := self._verdicts.take(analysed, time.time())):
+        if analysed is not None and is_enough and (line := self._take(analysed)):
             self._say(line)
         self._next_step = last + self._after
         self._next_s = time.monotonic() + max(_VERDICT_EVERY_S, (time.process_time() - begin) / _SHARE)
+
+    def _take(self, analysed: Analysed) -> str:
+        assert self._looker is not None
+        return self._verdicts.take(analysed, time.time(), self._looker.history)
 
     def _is_due(self, view: View, last: int) -> bool:
         """Whether enough steps were made; where none are marked, whether it is worth to look for some."""

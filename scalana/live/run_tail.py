@@ -40,6 +40,8 @@ class RunTail:
         self._keeps_progress = keeps_progress
         self._tails: dict[str, RecordTail] = {}
         self._over: set[str] = set()
+        self._has_begun = False
+        """Whether any process ever came further: what has ended may be a program that another one started."""
         self._own = tempfile.mkdtemp(prefix="scalana-live-", dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
         atexit.register(self._remove)
 
@@ -62,6 +64,7 @@ class RunTail:
                 if file not in self._tails:
                     self._tails[file] = RecordTail(file, self._keeps_progress)
                 grown |= self._tails[file].update(keep_ns)
+        self._has_begun |= any(tail.progress_ns for tail in self._tails.values())
         latest, progress = self.latest_ns(), self.progress_ns()
         for file, tail in list(self._tails.items()):
             host = _host(file)
@@ -92,8 +95,7 @@ class RunTail:
         here = socket.gethostname().replace("/", "_")
         if here in latest:  # also where nothing is written to the records any more
             latest[here] = time.monotonic_ns()
-        has_begun = bool(self._over) or any(tail.progress_ns for tail in self._tails.values())
-        return min(((latest[host] - progress[host]) * 1e-9 for host in latest), default=0.0), has_begun
+        return min(((latest[host] - progress[host]) * 1e-9 for host in latest), default=0.0), self._has_begun
 
     def is_over(self) -> bool:
         """Whether nothing more will come: the launcher says so, or nothing is written and no process is left here."""
