@@ -211,6 +211,8 @@ def _replay(args: argparse.Namespace) -> None:
         raise CommandError("--devices and --tensor are for --compare", 2)
     with _usable(args.source):
         workload = read_workload(args.source)
+        if not args.compare or args.draws:
+            _replicas(args, workload)
         costs = _costs(args, workload)
         fidelity = replayability(workload) if workload.times is not None else None
         if args.compare:
@@ -247,14 +249,19 @@ def _recorded(workload: Workload) -> int:
     return int(workload.replica.max(initial=-1)) + 1 if bool((workload.replica >= 0).all()) else 0
 
 
+def _replicas(args: argparse.Namespace, workload: Workload) -> int:
+    """On how many to replay: as is said, or as was recorded."""
+    known = int(workload.replica.max(initial=-1)) + 1
+    if not args.replicas and not known:
+        raise CommandError(f"{workload.source} does not say on how many replicas it was generated: give --replicas", 2)
+    return args.replicas or known
+
+
 def _settings(args: argparse.Namespace, workload: Workload, costs: tuple[Decode, StepCosts | None]) -> list[Setting]:
     """What to replay: each policy that was named, or all that apply."""
     from scalana.workload.replay import Setting
 
-    known = int(workload.replica.max(initial=-1)) + 1
-    if not args.replicas and not known:
-        raise CommandError(f"{workload.source} does not say on how many replicas it was generated: give --replicas", 2)
-    replicas, decode = args.replicas or known, costs[0]
+    replicas, decode = _replicas(args, workload), costs[0]
     chosen = args.policy or _applicable(POLICIES, 0 < _recorded(workload) <= replicas, decode)
     return [Setting(name, replicas, decode, costs[1], args.staleness) for name in chosen]
 
