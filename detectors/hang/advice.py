@@ -41,7 +41,7 @@ def advise(
     if rank in by_rank and by_rank[rank].awaited.is_untaken:
         return (
             f"{who[0].upper()}{who[1:]} waits for a call that no process has begun: compare the resources that it asks "
-            "for with those that are free (in Ray: ray status), and check whether all workers wait themselves."
+            "for with those of the cluster that are free, and check whether all workers wait themselves."
         )
     if rank in by_rank and operation != _RESULT:
         other = BY_CODE[by_rank[rank].operation].name
