@@ -10,6 +10,7 @@ DOCUMENT = "docs/live.md"
 
 FOLLOWER = Command(("python -m tests.benchmarks.follower",))
 HANGS = Command(("python -m tests.benchmarks.hangs",), quiet=True)
+WATCHED = Command(("python -m tests.benchmarks.watch_cost",))
 LOOKS = Command(("python -m tests.benchmarks.live_update 250 2000",))
 
 TOPIC = Topic(
@@ -62,6 +63,17 @@ TOPIC = Topic(
             "<= 1.0",
             "%",
             number(r"then ([\d.]+) % of a core"),
+        ),
+    )
+    + measured(
+        DOCUMENT,
+        WATCHED,
+        (
+            "watch-cost",
+            "what `scalana watch` and verdicts add to the CPU time of a step of a job that is recorded",
+            "<= 0.2",
+            "%",
+            number(r"pairs of turns: ([-+\d.]+) % CPU a step"),
         ),
     )
     + measured(
