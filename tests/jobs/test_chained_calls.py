@@ -1,4 +1,4 @@
-"""A thread of a pool that hands over the next call when a result comes back waits for that result, and works no more."""
+"""A thread of a pool that hands over the next call when a result comes back waits for that result."""
 
 from __future__ import annotations
 
