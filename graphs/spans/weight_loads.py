@@ -252,7 +252,17 @@ def _layers(keys: list[Key], lane: IntArray, modules: dict[Key, Key]) -> tuple[I
         values = np.array([outer.get(key, (0,))[:1] or (0,) for key in keys])[:, 0]
     number, layer = np.unique(values, return_inverse=True)
     names = tuple(map(str, number.tolist())) if len(number) > 1 else ("",)
-    return layer.reshape(-1).astype(np.int64), names
+    return layer.reshape(-1).astype(np.int64), _module_numbers(keys, layer.reshape(-1), modules) or names
+
+
+def _module_numbers(keys: list[Key], layer: IntArray, modules: dict[Key, Key]) -> tuple[str, ...]:
+    """What modules call the layers, which may be known by the objects of their caches alone; empty where they do not
+    tell them apart."""
+    outer = dict(zip(modules, _varying(list(modules.values())), strict=True)) if modules else {}
+    pairs = {(one, outer[key]) for one, key in zip(layer.tolist(), keys, strict=True) if key in outer}
+    if len(pairs) < 2 or not len(pairs) == len({module for _, module in pairs}) == int(layer.max()) + 1:
+        return ()
+    return tuple(".".join(map(str, module)) for _, module in sorted(pairs))
 
 
 def _place_of_module(modules: dict[Key, Key], places: int) -> int | None:
