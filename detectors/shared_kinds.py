@@ -75,6 +75,10 @@ SHARED = (
         "All ranks wait for data in every step.",
         (
             Claim(
+                "{Ranks} {waits|wait} at the beginning of each epoch, as the DataLoader starts its workers again",
+                ("worker_start_s",),
+            ),
+            Claim(
                 "{Ranks} {spends|spend} {seconds:data_s} of an average step of {seconds:step_s} waiting for data",
                 ("data_s", "step_s"),
             ),

@@ -69,6 +69,7 @@ HOOKS = (
             ("pool", "pools", "patch"),
             ("queues", "queues", "patch_queues"),
             ("connection", "queues", "patch_connections"),
+            ("managers", "managers", "patch"),
         )
     ),
     ("zmq.sugar.socket", "scalana.runtime.remote.zmq_sockets", "patch_sockets"),

@@ -18,6 +18,7 @@ from scalana.detectors.evidence.expert_loads import ExpertWaits, OtherLoads
 from scalana.detectors.evidence.flat import Flat
 from scalana.detectors.evidence.lengths import Redistribution, UnevenLengths
 from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
+from scalana.detectors.evidence.masks import UnevenMask
 from scalana.detectors.evidence.module_code import (
     CompiledCode,
     FusedOperator,
@@ -37,6 +38,7 @@ from scalana.detectors.evidence.preparation import (
     Serialising,
     StartedBy,
     WorkerBound,
+    WorkerStarts,
 )
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
@@ -98,6 +100,8 @@ __all__ = [
     "ThreadPlan",
     "Turn",
     "UnevenLengths",
+    "UnevenMask",
     "UnevenSizes",
     "WorkerBound",
+    "WorkerStarts",
 ]

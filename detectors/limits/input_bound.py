@@ -38,7 +38,7 @@ Savings = Callable[[DataWaits, list[FloatArray], Facts], list[float]]
 
 def input_bound(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """At most one cause: ranks that all wait for data."""
-    return input_bound_by(_saved_s, profile, facts)
+    return input_bound_by(saved_s, profile, facts)
 
 
 def input_bound_by(savings: Savings, profile: CausalProfile, facts: Facts) -> list[SharedCause]:
@@ -161,7 +161,7 @@ def _main_cpu_s(facts: Facts) -> FloatArray:
     return own_by_rank(timeline, stretch.of_main(timeline.own.cpu_s, timeline))
 
 
-def _saved_s(waits: DataWaits, left: list[FloatArray], facts: Facts) -> list[float]:
+def saved_s(waits: DataWaits, left: list[FloatArray], facts: Facts) -> list[float]:
     """By how much earlier the run ends if only some part of each rank's waiting is left, for several such parts, each
     ``[ranks]``."""
     spans, timeline = facts.ppg.spans, facts.timeline

@@ -24,6 +24,7 @@ _SHARED = (
     "recorder/definitions",
     "recorder/lock",
     "recorder/recorder",
+    "recorder/sockets",
     "recorder/spans",
     "recorder/state",
     "recorder/thinning",
