@@ -1,7 +1,8 @@
 """Speculative decoding: calls of a model that drafts tokens, before each call of one that verifies them.
 
 ``runtime/torch/experts/model_calls.py`` writes the outermost calls of modules of a program that loads experts. The
-model whose calls look experts up verifies; others that are called in between draft.
+model whose calls look experts up verifies; others that are called in between draft. Both
+are called with tokens (integers), as parts of a model are not.
 """
 
 from __future__ import annotations
@@ -35,15 +36,16 @@ class Drafting:
 def drafting_of(spans: Spans, uses: Uses) -> Drafting | None:
     """That of a run; None where most passes through the layers have no draft."""
     rows = spans.rows("other", KIND)
-    rows = rows[np.isin(spans.table.lane[rows], uses.lane)]
+    rows = rows[np.isin(spans.table.lane[rows], uses.lane) & (spans.integers("tokens")[rows] > 0)]
     rows = rows[np.lexsort((spans.start_s(rows), spans.table.lane[rows]))]
     if not len(rows):
         return None
     lane, model = spans.table.lane[rows].astype(np.int64), spans.integers("model")[rows]
     start_s, end_s = spans.start_s(rows), spans.end_s(rows)
     first = np.flatnonzero(np.diff(uses.turn, prepend=-1))
-    call = _call_around(uses.lane[first], uses.start_s[first], (lane, start_s, end_s))
+    call = _call_around(uses.lane, uses.start_s, (lane, start_s, end_s))
     verifying = np.unique(model[call[call >= 0]])
+    call = call[first]
     draft_s = np.zeros(len(uses))
     drafts, verifies, calls = [], [], []
     for use, at in zip(first.tolist(), call.tolist(), strict=True):

@@ -1,5 +1,5 @@
-"""What loops wait for experts by layer, and what earlier loads and more room really bring: ``expert_job.py``, and
-``expert_bank_job.py``, which is written differently.
+"""What loops wait for experts by layer, and what earlier loads and more room really bring:
+``samples/serving/experts_on_demand.py``, and ``expert_bank_job.py``, which is written differently.
 
 Run: python -m tests.benchmarks.expert_loads FOLDER
 """
@@ -19,26 +19,27 @@ from scalana.detectors.experts.expert_waits import EXPERTS, Experts
 
 TRIES = 3
 HERE = Path(__file__).parent
+FILES = HERE.parents[1] / "samples" / "serving" / "experts_on_demand.py"
 
 
 @dataclass(frozen=True)
 class Case:
     """A job, and changes of it that are predicted: by change and number of layers, the options that make it so."""
 
-    job: str
+    job: Path
     options: tuple[str, ...]
     ways: dict[tuple[str, int], tuple[str, ...]]
 
 
 CASES = {
     "files": Case(
-        "expert_job.py",
+        FILES,
         (),
         {("ahead", 1): ("--ahead", "1"), ("ahead", 2): ("--ahead", "2"), ("more-slots", 0): ("--slots", "72")},
     ),
-    "draft": Case("expert_job.py", ("--draft", "3"), {("in-draft", 0): ("--early",)}),
+    "draft": Case(FILES, ("--draft", "3"), {("in-draft", 0): ("--early",)}),
     "bank": Case(
-        "expert_bank_job.py",
+        HERE / "expert_bank_job.py",
         (),
         {("ahead", 1): ("--next",), ("in-draft", 0): ("--early",), ("more-slots", 0): ("--room", "8")},
     ),
@@ -48,7 +49,7 @@ CASES = {
 def ran(case: Case, record: Path, *options: str) -> tuple[dict[str, Any], scalana.Report]:
     """What a recorded job prints of itself, and its report."""
     run = [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(record), "--"]
-    words = [sys.executable, str(HERE / case.job), str(record.parent / f"weights-{case.job}"), *case.options, *options]
+    words = [sys.executable, str(case.job), str(record.parent / "weights"), *case.options, *options]
     done = subprocess.run([*run, *words], stdout=subprocess.PIPE, text=True, check=True)
     printed = next(line for line in done.stdout.splitlines() if line.startswith("{"))
     return json.loads(printed), scalana.analyze(record)

@@ -76,17 +76,22 @@ class Chain:
                 self.frames.append(frame)
             frame = frame.f_back
 
-    def is_of_experts(self, words: str) -> bool:
-        """Whether names say that experts are loaded, or a module that is called loads its weights."""
-        if self.module is not None or _EXPERTS.search(words):
+    def is_of_experts(self, words: str, needs_names: bool = False) -> bool:
+        """Whether names say that experts are loaded, or, without these, a module that is called loads its weights."""
+        if (self.module is not None and not needs_names) or speaks_of_experts(words):
             return True
-        return any(_EXPERTS.search(name) for frame in self.frames for name in _names(frame))
+        return any(speaks_of_experts(name) for frame in self.frames for name in _names(frame))
 
     def module_name(self) -> str:
         """The name of the innermost module inside the outermost one; empty where none is called."""
         if self.module is None:
             return ""
         return next((name for name, one in self.root.named_modules() if one is self.module), "")
+
+
+def speaks_of_experts(name: str) -> bool:
+    """Whether a name is one of experts."""
+    return _EXPERTS.search(name) is not None
 
 
 def is_module_call(frame: Any) -> bool:

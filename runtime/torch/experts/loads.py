@@ -84,7 +84,11 @@ class Loads:
 
     # ---- loads ----
 
-    def enter_load(self, arguments: tuple[Any, ...]) -> str | None:
+    def enter_load_of_experts(self, arguments: tuple[Any, ...]) -> str | None:
+        """Something is copied that may be experts, if the names of functions say so."""
+        return self.enter_load(arguments, needs_names=True)
+
+    def enter_load(self, arguments: tuple[Any, ...], needs_names: bool = False) -> str | None:
         """A library loads: None where that is a part of another load."""
         thread = get_ident()
         if session.core is None or self._given_up or thread in self._loading:
@@ -93,7 +97,7 @@ class Loads:
         self._loading.add(thread)
         try:
             if self._looked < MOST_CHAINS:
-                self._look(sys._getframe(1), " ".join((path, *filter(_is_text, arguments))), thread)
+                self._look(sys._getframe(1), " ".join((path, *filter(_is_text, arguments))), thread, needs_names)
         except Exception as failure:
             _patches.failed("loads of weights are not recorded", failure)
             self._given_up = True
@@ -114,11 +118,11 @@ class Loads:
             else:
                 call.made += _bytes_of(result)
 
-    def _look(self, frame: Any, words: str, thread: int) -> None:
+    def _look(self, frame: Any, words: str, thread: int, needs_names: bool) -> None:
         """See which functions of the program a load lies in, and surround those that are new."""
         self._looked += 1
         chain = Chain(frame)
-        if not chain.frames or not chain.is_of_experts(words):
+        if not chain.frames or not chain.is_of_experts(words, needs_names):
             return
         if chain.module is not None:
             self._models.watch()
@@ -282,12 +286,3 @@ def watch_buffers(module: Any) -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         _watch(numpy, "load", "fromfile")
-
-
-def leave_compiled_alone(module: Any) -> None:
-    """Forget all before something is compiled; ``module`` is ``torch._dynamo.callback``."""
-
-    def begins(_: Any = None) -> None:
-        LOADS.forget()
-
-    module.on_compile_start(begins)

@@ -11,15 +11,17 @@ from _thread import get_ident
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.torch.experts.functions import is_module_call
+from scalana.runtime.torch.sequences.calls import named_arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 KIND = "model-call"
 MOST_CALLS = 1 << 18
 """Calls that are written."""
+_INSIDE = (-1, 0)
 _patches = Patches("torch")
 
 
@@ -33,8 +35,8 @@ class ModelCalls:
     def __init__(self, number_of: Callable[[Any], int]) -> None:
         self._number_of = number_of
         self._handles: list[Any] = []
-        self._open: dict[int, list[int]] = {}
-        """By thread: when each call began, from the outermost inwards; -1 for those inside of others."""
+        self._open: dict[int, list[tuple[int, int]]] = {}
+        """By thread: when each call began, from the outermost inwards, and its tokens; -1 inside of others."""
         self._settled: set[int] = set()
         """Threads whose outermost calls are known: others may be in the midst of one."""
         self._keys: tuple[int, ...] = ()
@@ -70,33 +72,45 @@ class ModelCalls:
                 is_inside = _is_inside(sys._getframe(1))
                 if not is_inside:
                     self._settled.add(thread)
-            calls.append(-1 if is_inside else core.now())
+            calls.append(_INSIDE if is_inside else (core.now(), _tokens(args) or _tokens(_named(sys._getframe(1)))))
         except Exception as failure:
             self._failed(failure)
 
     def _leaving(self, module: Any, args: Any, result: Any) -> None:
         try:
             calls = self._open.get(get_ident())
-            began = calls.pop() if calls else -1
+            began, tokens = calls.pop() if calls else _INSIDE
             core = session.core
             if began >= 0 and core is not None:
-                self._write(module, args, began, core)
+                self._write(module, began, tokens, core)
         except Exception as failure:
             self._failed(failure)
 
-    def _write(self, module: Any, args: Any, began: int, core: Any) -> None:
+    def _write(self, module: Any, began: int, count: int, core: Any) -> None:
         if not self._keys:
             words = (KIND, "kind", "model", "class", "tokens")
             self._keys = (core.span_types.index("other"), *map(core.intern, words))
         other, name, kind, model, of_class, tokens = self._keys
         self._written += 1
         attributes = (kind, KIND, model, self._number_of(module), of_class, type(module).__name__)
-        count = next((one.shape[-1] for one in args if hasattr(one, "is_floating_point") and one.dim()), 0)
-        core.span(other, 0, name, began, core.now(), -1, 0, (*attributes, tokens, int(count)))
+        core.span(other, 0, name, began, core.now(), -1, 0, (*attributes, tokens, count))
 
     def _failed(self, failure: BaseException) -> None:
         self.forget()
         _patches.failed("calls of models are not recorded", failure)
+
+
+def _tokens(values: Iterable[Any]) -> int:
+    """How many tokens the first tensor of some arguments has, if it is of integers."""
+    torch = sys.modules["torch"]
+    for one in values:
+        if isinstance(one, torch.Tensor):
+            return int(one.shape[-1]) if one.dtype in (torch.int32, torch.int64) and one.dim() else 0
+    return 0
+
+
+def _named(frame: Any) -> Iterable[Any]:
+    return named_arguments(frame).values()
 
 
 def _is_inside(frame: Any) -> bool:

@@ -99,7 +99,19 @@ class Loop:
 
 def spans_of(loops, with_layers=True):
     """What is written of the calls of each rank's loop."""
-    words = ["experts", "kind", "function", "key", "object", "loads", "bytes", "returns", "model", "model-call"]
+    words = [
+        "experts",
+        "kind",
+        "function",
+        "key",
+        "object",
+        "loads",
+        "bytes",
+        "returns",
+        "model",
+        "tokens",
+        "model-call",
+    ]
     names = list(words)
 
     def number(text):
@@ -111,10 +123,10 @@ def spans_of(loops, with_layers=True):
     for rank, loop in enumerate(loops):
         for function, key, thread, begun_s, ended_s, loads in loop.calls:
             text = number(",".join(map(str, key if with_layers else key[1:])))
-            said = (0, number(function), text, 0, loads, loads * SIZE, 1, 0)
+            said = (0, number(function), text, 0, loads, loads * SIZE, 1, 0, 0)
             rows.append((2 * rank + thread, begun_s, ended_s, said))
         for model, begun_s, ended_s in loop.models:
-            rows.append((2 * rank, begun_s, ended_s, (words.index("model-call"), 0, 0, 0, 0, 0, 0, model)))
+            rows.append((2 * rank, begun_s, ended_s, (words.index("model-call"), 0, 0, 0, 0, 0, 0, model, 1)))
     rows.sort(key=lambda row: row[2])
     count, width = len(rows), len(words) - 2
     table = SpanTable(
@@ -125,7 +137,7 @@ def spans_of(loops, with_layers=True):
         end_ns=np.array([round(row[2] * 1e9) for row in rows]),
         first=np.arange(count + 1) * width,
         key=np.tile(np.arange(1, width + 1), count),
-        tag=np.tile([ATTRIBUTE_TEXT] * 3 + [0] * 5, count),
+        tag=np.tile([ATTRIBUTE_TEXT] * 3 + [0] * 6, count),
         value=np.array([row[3] for row in rows]).ravel(),
         step=np.full(count, -1),
         lanes=Lanes(*np.array([[rank, rank, thread, -1, 0] for rank in range(len(loops)) for thread in (0, 1)]).T),

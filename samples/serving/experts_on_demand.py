@@ -3,7 +3,7 @@ when a layer asks for them. Prints what it waited for in each layer, and the sec
 
 Files are really read; a link of a fixed bandwidth between them and the device, and the work of the device, are sleeps.
 
-Run: python tests/benchmarks/expert_job.py FOLDER [--ahead 2] [--early] [--slots 48] [--draft 3]
+Run: scalana run -- python samples/serving/experts_on_demand.py FOLDER [--ahead 2] [--slots 72] [--draft 3 [--early]]
 """
 
 from __future__ import annotations
