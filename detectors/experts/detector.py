@@ -20,8 +20,8 @@ from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.thresholds.factors import COMPARABLE
 from scalana.detectors.thresholds.shares import WORTH_IF_ONCE
 from scalana.graphs.arrays.segments import sum_by_key
-from scalana.graphs.spans.drafting import drafting_of
-from scalana.graphs.spans.weight_loads import weight_loads_of
+from scalana.graphs.spans.experts.drafting import drafting_of
+from scalana.graphs.spans.experts.weight_loads import weight_loads_of
 
 KIND = "expert-loads"
 

@@ -15,8 +15,8 @@ from scalana.detectors.thresholds.factors import DOUBLED
 from scalana.detectors.thresholds.shares import NEARLY_ALL
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.spans.drafting import Drafting
-from scalana.graphs.spans.weight_loads import Uses, WeightLoads
+from scalana.graphs.spans.experts.drafting import Drafting
+from scalana.graphs.spans.experts.weight_loads import Uses, WeightLoads
 
 AHEAD, IN_DRAFT, SLOTS = "ahead", "in-draft", "more-slots"
 """Loads some layers ahead, those of all layers during the draft phase, and a larger cache."""

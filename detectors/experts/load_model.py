@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.spans.weight_loads import Uses
+from scalana.graphs.spans.experts.weight_loads import Uses
 
 
 @dataclass(frozen=True, slots=True)

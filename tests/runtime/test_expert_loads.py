@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scalana import api
-from scalana.graphs.spans.weight_loads import weight_loads_of
+from scalana.graphs.spans.experts.weight_loads import weight_loads_of
 
 from . import jobs
 

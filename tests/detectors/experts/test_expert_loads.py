@@ -17,8 +17,8 @@ from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
+from scalana.graphs.spans.experts.weight_loads import weight_loads_of
 from scalana.graphs.spans.span_columns import Spans
-from scalana.graphs.spans.weight_loads import weight_loads_of
 from scalana.report.findings.claims import claim
 from scalana.report.findings.experts import other_loads
 from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.spans.experts.weight_loads import Uses
 from scalana.graphs.spans.span_columns import Spans
-from scalana.graphs.spans.weight_loads import Uses
 
 KIND = "model-call"
 
