@@ -22,7 +22,7 @@ def expert_layers(finding: Finding) -> str:
     hidden = max(1.0 - known.expert_wait_s / max(known.expert_load_s, 1e-300), 0.0)
     text = (
         f"Loads ({names.data(known.expert_bytes)}) take {names.seconds(known.expert_load_s)}, "
-        f"{names.percent(hidden)} of it behind other work."
+        f"{names.percent(hidden)} hidden behind other work."
     )
     if not known.costliest_layer:
         return text
