@@ -21,8 +21,10 @@ from scalana.detectors.delays.wait_states import (
 from scalana.detectors.efficiency.courses import Courses
 from scalana.detectors.efficiency.ideal_network import ideal_network
 from scalana.detectors.efficiency.run_efficiency import RunEfficiency, run_efficiency
+from scalana.detectors.efficiency.stretch import Stretch
 from scalana.detectors.finding import Finding
 from scalana.detectors.noise.task_farms import TaskFarm, find_task_farms
+from scalana.detectors.sources.data_waits import DataWaits, data_waits
 from scalana.detectors.sources.mixture import Mixture, mixture_of
 from scalana.detectors.streams.lanes import Devices, devices_of
 from scalana.detectors.whatif.call_pools import CallPool, find_call_pools
@@ -157,6 +159,11 @@ class Facts:
         return self.steps.steady_periods() if self.steps is not None else None
 
     @cached_property
+    def stretch(self) -> Stretch | None:
+        """The stretch of the run whose limits are asked for; None where nothing was recorded."""
+        return Stretch.of(self.timeline, self.steps)
+
+    @cached_property
     def modelled(self) -> PPG:
         """The graph with the models of its run in it; the same one where there are none."""
         grown = self._outside.models(self.ppg)
@@ -211,6 +218,11 @@ class Facts:
     def modules(self) -> ModuleTimes | None:
         """What the modules of its models took; None where none were timed."""
         return module_times(self.ppg, self.waits, self.first_steady)
+
+    @cached_property
+    def data_waits(self) -> DataWaits | None:
+        """What its ranks wait for data in the steady state; None where nobody does."""
+        return data_waits(self.ppg.spans, self.steps, self.timeline.ranks) if self.steps is not None else None
 
     @cached_property
     def mixture(self) -> Mixture | None:

@@ -10,6 +10,7 @@ OF_IDLE_THREADS = "of idle threads"
 OF_GENERATING = "of generating"
 OF_IDLING = "of pipeline idle time"
 OF_DATA = "of waiting for data"
+OF_EXPERTS = "of waiting for experts"
 OF_ALL = "of all ranks"
 OF_LOSS = "more than with ideal scaling"
 

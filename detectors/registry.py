@@ -17,6 +17,7 @@ from scalana.detectors.annotate.trend import TrendOfSeries
 from scalana.detectors.annotator import Annotator
 from scalana.detectors.detector import Detector
 from scalana.detectors.device.detector import DeviceWaits
+from scalana.detectors.experts.detector import ExpertLoads
 from scalana.detectors.hang.detector import Hangs
 from scalana.detectors.late_ranks.detector import LateRanks
 from scalana.detectors.limits.detector import Limits
@@ -34,6 +35,7 @@ DETECTORS: tuple[Detector, ...] = (
     RLStragglers(),
     SlowWorkers(),
     ServingThreads(),
+    ExpertLoads(),
     Limits(),
     LateRanks(),
 )

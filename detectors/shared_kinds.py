@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.detectors.kind import OF_ALL, OF_DATA, Claim, Kind
+from scalana.detectors.kind import OF_ALL, OF_DATA, OF_EXPERTS, Claim, Kind
 
 
 def _of_all(name: str, meaning: str, rule: str, doing: str, mended: str, is_last: bool = False) -> Kind:
@@ -75,6 +75,10 @@ SHARED = (
         "All ranks wait for data in every step.",
         (
             Claim(
+                "{Ranks} {waits|wait} at the beginning of each epoch, as the DataLoader starts its workers again",
+                ("worker_start_s",),
+            ),
+            Claim(
                 "{Ranks} {spends|spend} {seconds:data_s} of an average step of {seconds:step_s} waiting for data",
                 ("data_s", "step_s"),
             ),
@@ -85,6 +89,32 @@ SHARED = (
         unit=OF_DATA,
         is_shared=True,
         mended="with more DataLoader workers",
+        spends=False,
+    ),
+    Kind(
+        "expert-loads",
+        "a loop waits for experts (weights) that it loads from files or from memory of the host while it computes, "
+        "with what loading them earlier, or keeping more of them, would save",
+        "A loop waits for experts that it loads while it computes.",
+        (
+            Claim(
+                "{Ranks} {waits|wait} {seconds:expert_wait_s} of {seconds:expert_loop_s} for experts that are loaded "
+                "while the model computes: {count:expert_loads} of {count:expert_lookups} lookups load (hit rate "
+                "{percent:expert_hit_rate}), at {rate:expert_bytes_per_s}",
+                ("expert_wait_s", "expert_hit_rate"),
+            ),
+            Claim(
+                "{Ranks} {waits|wait} {seconds:expert_wait_s} of {seconds:expert_loop_s} for experts that are loaded "
+                "while the model computes: {count:expert_loads} loads, at {rate:expert_bytes_per_s}",
+                ("expert_wait_s",),
+            ),
+            Claim("{Ranks} {waits|wait} for experts that are loaded while the model computes"),
+        ),
+        arrival="waits for experts",
+        unit=OF_EXPERTS,
+        is_shared=True,
+        mended="with experts loaded earlier",
+        unmended="Earlier loads would not shorten the run",
         spends=False,
     ),
     Kind(

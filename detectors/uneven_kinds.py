@@ -43,6 +43,22 @@ UNEVEN = (
         unmended="Another packing of the same sequences would not shorten the run",
     ),
     Kind(
+        "uneven-mask",
+        "ranks that divide sequences among them (ring attention, or keys and values gathered on all) compute unequal "
+        "parts of attention, as the causal mask leaves more of it to later parts, with what parts in zigzag would save",
+        "Ranks that divide sequences compute unequal parts of attention under a causal mask.",
+        (
+            Claim(
+                "{Ranks} {has|have} {ratio:mask_times} times the attention work of the average rank, at equal tokens: "
+                "causal mask over contiguous blocks",
+                ("mask_times",),
+            ),
+            Claim("The causal mask leaves more attention work to {ranks} than to the others"),
+        ),
+        mended="with parts in zigzag",
+        unmended="Parts in zigzag would not shorten the run",
+    ),
+    Kind(
         "uneven-sizes",
         "the parts of the data of some ranks are larger than those of others (a part of a graph with more edges), with "
         "what equal parts would save",

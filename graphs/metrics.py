@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scalana.graphs.arrays.compiled_loops import compiled
+from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.shards import chunks, each
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.timeline import ROW, Timeline
@@ -86,6 +87,17 @@ def burst_locations(timeline: Timeline) -> IntArray:
     """Location of every burst ``[calls + locations]``."""
     location = timeline.calls.location
     return np.concatenate((location, np.arange(len(timeline.locations), dtype=location.dtype)))
+
+
+def own_by_rank(timeline: Timeline, amount: FloatArray) -> FloatArray:
+    """Sum of an ``amount`` for every row of own work ``[rows]``, by rank ``[ranks]``."""
+    rank = timeline.locations.rank[burst_locations(timeline)]
+    return weighted_count(rank[timeline.own.burst], amount, timeline.ranks)
+
+
+def own_by_activity(timeline: Timeline, amount: FloatArray) -> FloatArray:
+    """The same by kind of work ``[activities]``."""
+    return weighted_count(timeline.own.activity, amount, len(timeline.activities))
 
 
 def own_first(timeline: Timeline) -> IntArray:

@@ -151,6 +151,8 @@ GIVING = tuple(BY_NAME[name].code for name in ("submit", "reply", "put"))
 """Operations of remote calls and of queues that give something; see :mod:`scalana.runtime.remote.calls`."""
 TAKING = tuple(row.code for row in OPERATIONS if row.waits == Waits.GIVER)
 """Those that take it."""
+SETUP = tuple(BY_NAME[name].code for name in ("init", "init_process_group", "store", "new_group"))
+"""Operations by which processes set up their communication."""
 IN_VAIN = 1
 """The tag of a wait for something that had not been given when it ended: one that was given up, and began anew."""
 MESSAGES = (*(row.code for row in OPERATIONS if row.name.endswith("send")), *GIVING)

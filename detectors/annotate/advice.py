@@ -29,6 +29,8 @@ SERIALISING = {
     "global variable before a fork), put arrays into shared memory, or submit fewer calls with more work in each.",
     "result": "The calls return much: reduce it in the workers, or put large arrays into shared memory.",
     "message": "Send less through pickle: arrays in shared memory, raw bytes (send_bytes), or only what changes.",
+    "requests": "One process answers all requests to a Manager: work on objects of the process itself and hand over "
+    "the result once, ask for more at once (update, a slice), or share memory (multiprocessing.Array).",
     "object": "Lower-case methods of mpi4py pickle objects: send arrays with upper-case ones (Send, Bcast, Gather).",
 }
 """About pickling, by what is pickled."""

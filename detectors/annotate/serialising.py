@@ -17,6 +17,8 @@ from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.spans.span_columns import Spans
 
 KIND = "pickle-bound"
+REQUESTS = "requests"
+"""Such spans are of many requests to a Manager each (``runtime/remote/managers.py``)."""
 
 
 class SerialisingObjects:
@@ -47,10 +49,15 @@ def _with_objects(finding: Finding, rows: IntArray, facts: Facts) -> Finding:
     if not len(rows):
         return finding
     lasted_s, nbytes = spans.end_s(rows) - spans.start_s(rows), spans.integers("bytes", 0)[rows]
+    busy_s = spans.integers("busy_ns", 0)[rows] / 1e9
+    lasted_s = np.where(busy_s > 0.0, busy_s, lasted_s)
     what = _most(rows, lasted_s, spans)
+    if what == REQUESTS:  # what is pickled within a request is a part of it
+        rows, lasted_s, nbytes = rows[busy_s > 0.0], lasted_s[busy_s > 0.0], nbytes[busy_s > 0.0]
     pickled = np.array([spans.names[name].startswith("pickle ") for name in spans.table.name[rows].tolist()], np.bool_)
     once = pickled if pickled.any() else ~pickled  # some ranks may unpickle what others pickle
-    found = Serialising(what, int(once.sum()), int(nbytes[once].sum()), float(lasted_s.sum()))
+    pickles = int(np.maximum(spans.integers("requests", 1)[rows][once], 1).sum())
+    found = Serialising(what, pickles, int(nbytes[once].sum()), float(lasted_s.sum()))
     # More processes would each pickle the same.
     evidence = replace(finding.evidence, serialising=found, balanced_saving_s=None)
     return replace(finding, evidence=evidence, advice=SERIALISING.get(what, finding.advice))

@@ -16,10 +16,8 @@ from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps
 from scalana.graphs.timeline import Timeline
-from scalana.runtime.operations import BY_NAME
+from scalana.runtime.operations import BY_NAME, SETUP
 
-_SETUP = [BY_NAME[name].code for name in ("init", "init_process_group", "store", "new_group")]
-"""Calls with which a job begins."""
 _END = BY_NAME["finalize"].code
 """The call with which it ends."""
 
@@ -102,7 +100,7 @@ def between_setup_and_end(timeline: Timeline) -> Periods:
     calls, locations = timeline.calls, timeline.locations
     main = np.flatnonzero(locations.is_main)
     start_s, end_s = locations.start_s.copy(), locations.end_s.copy()
-    works = ~np.isin(calls.operation, _SETUP)
+    works = ~np.isin(calls.operation, SETUP)
     for location in main.tolist():
         first, last = int(calls.first[location]), int(calls.first[location + 1])
         if not works[first:last].any():

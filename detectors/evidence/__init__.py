@@ -14,9 +14,11 @@ from scalana.detectors.evidence.at_place import (
 from scalana.detectors.evidence.data_sources import OtherLoading, SlowSource
 from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
 from scalana.detectors.evidence.evidence import Evidence
+from scalana.detectors.evidence.expert_loads import ExpertWaits, OtherLoads
 from scalana.detectors.evidence.flat import Flat
 from scalana.detectors.evidence.lengths import Redistribution, UnevenLengths
 from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
+from scalana.detectors.evidence.masks import UnevenMask
 from scalana.detectors.evidence.module_code import (
     CompiledCode,
     FusedOperator,
@@ -36,6 +38,7 @@ from scalana.detectors.evidence.preparation import (
     Serialising,
     StartedBy,
     WorkerBound,
+    WorkerStarts,
 )
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
@@ -60,6 +63,7 @@ __all__ = [
     "DeviceStep",
     "DeviceTime",
     "Evidence",
+    "ExpertWaits",
     "Flat",
     "FusedOperator",
     "HiddenDelay",
@@ -78,6 +82,7 @@ __all__ = [
     "OpenOperation",
     "OverSteps",
     "OtherLoading",
+    "OtherLoads",
     "OwnOperator",
     "PipelineTime",
     "PlaceTime",
@@ -95,6 +100,8 @@ __all__ = [
     "ThreadPlan",
     "Turn",
     "UnevenLengths",
+    "UnevenMask",
     "UnevenSizes",
     "WorkerBound",
+    "WorkerStarts",
 ]

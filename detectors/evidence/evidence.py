@@ -22,9 +22,11 @@ from scalana.detectors.evidence.at_place import (
 )
 from scalana.detectors.evidence.data_sources import SlowSource
 from scalana.detectors.evidence.device_time import DeviceStep, DeviceTime
+from scalana.detectors.evidence.expert_loads import ExpertWaits
 from scalana.detectors.evidence.flat import Flat, as_dict, plain, updated
 from scalana.detectors.evidence.lengths import UnevenLengths
 from scalana.detectors.evidence.loop_wait import AtLine, LoopWait
+from scalana.detectors.evidence.masks import UnevenMask
 from scalana.detectors.evidence.module_code import CompiledCode, InnerModule, ModuleTime, ModuleWorkCompared
 from scalana.detectors.evidence.open_calls import Deadlock, OpenOperation
 from scalana.detectors.evidence.pipeline_time import PipelineTime
@@ -37,6 +39,7 @@ from scalana.detectors.evidence.preparation import (
     Serialising,
     StartedBy,
     WorkerBound,
+    WorkerStarts,
 )
 from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import SizeCosts
@@ -93,6 +96,7 @@ class Evidence:
     """Lines that take longer because a helper takes the core."""
     tasks: TaskTimes | None = None
     lengths: UnevenLengths | None = None
+    mask: UnevenMask | None = None
     sizes: UnevenSizes | None = None
     slow_rank: SlowRank | None = None
     inner: InnerModule | None = None
@@ -119,11 +123,13 @@ class Evidence:
     """Seconds that a rank waits for each server without a record, the longest first."""
     compiled: CompiledCode | None = None
     input_bound: InputBound | None = None
+    worker_starts: WorkerStarts | None = None
     worker_bound: WorkerBound | None = None
     step_limit: StepLimit | None = None
     transfers: Transfers | None = None
     busy_cores: BusyCores | None = None
     thread_plan: ThreadPlan | None = None
+    experts: ExpertWaits | None = None
     link: LinkTime | None = None
     device_step: DeviceStep | None = None
     order: tuple[str, ...] = field(default=(), repr=False, compare=False)

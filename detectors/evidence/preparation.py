@@ -30,6 +30,16 @@ class InputBound(Flat):
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerStarts(Flat):
+    """Workers of a loader that are started anew in each epoch: the median of the ranks, in the steady state."""
+
+    worker_starts: int
+    """Epochs that begin with a start of workers."""
+    worker_start_s: float
+    """What a rank waits for one, and for the end of the workers before."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerBound(Flat):
     """Waiting for processes that work for one, in a step."""
 
@@ -74,9 +84,9 @@ class Serialising(Flat):
     """Objects that the ranks of the finding pickle or unpickle at its line."""
 
     pickled: str
-    """What they are: the arguments or results of calls, or messages."""
+    """What they are: the arguments or results of calls, messages, or requests to a Manager."""
     pickles: int
-    """Of which each takes long enough to be recorded."""
+    """Of which each takes long enough to be recorded; of requests, all."""
     pickle_bytes: int
     pickle_s: float
     """Process-seconds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence import PoolOrder, UnevenLengths, UnevenSizes
+from scalana.detectors.evidence import PoolOrder, UnevenLengths, UnevenMask, UnevenSizes
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.source_calls import source_call, source_line
@@ -90,6 +90,20 @@ def advise_packing(lengths: UnevenLengths) -> str:
         f"Pack sequences by cost ({' and '.join(costs)}), not by tokens: the most expensive first, each to the rank "
         f"that has least.{more}"
     )
+
+
+def advise_zigzag(mask: UnevenMask) -> str:
+    """Return how to divide sequences so that all ranks compute as much under a causal mask."""
+    ranks = mask.mask_ranks
+    return (
+        f"Cut each sequence into {2 * ranks} parts, and give rank 0 the first and the last one, rank 1 the second and "
+        f"the last but one, and so on (zigzag): all {ranks} ranks then compute equally much{_in_each(mask)}. Position "
+        "embeddings, labels and the order of outputs have to follow."
+    )
+
+
+def _in_each(mask: UnevenMask) -> str:
+    return " in every round" if mask.mask_way == "ring" else ""
 
 
 def advise_order(pool: PoolOrder) -> str:

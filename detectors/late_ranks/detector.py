@@ -13,6 +13,7 @@ from scalana.detectors.late_ranks.slow_ranks import name_slow_ranks
 from scalana.detectors.late_ranks.starting import name_starts
 from scalana.detectors.late_ranks.task_names import name_tasks
 from scalana.detectors.late_ranks.uneven_lengths import name_lengths
+from scalana.detectors.late_ranks.uneven_masks import name_masks
 from scalana.detectors.late_ranks.uneven_sizes import name_sizes
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Verdict, extent_of
@@ -30,6 +31,7 @@ class LateRanks:
             "serial",
             "in-rounds",
             "uneven-lengths",
+            "uneven-mask",
             "uneven-sizes",
             "slow-rank",
             "waiting-for-core",
@@ -60,6 +62,6 @@ class LateRanks:
             halves = without_turns(halves, timeline, facts.run, MAJORITY)
             told += [half for half in halves if any(is_half_of(half, one, modules, psg) for one in told)]
         told = name_starts(name_collections(told, facts), facts.run.starts, timeline)
-        told = name_slow_ranks(name_sizes(name_lengths(told, facts), facts), facts)
+        told = name_slow_ranks(name_sizes(name_lengths(name_masks(told, facts), facts), facts), facts)
         told = name_tasks(told, facts)
         return Outcome([Verdict(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in told])

@@ -37,6 +37,13 @@ ADVICE = {
 """By kind."""
 
 
+KEEP_WORKERS = (
+    "Keep the workers of this loader from epoch to epoch: DataLoader(persistent_workers=True). If they are spawned, "
+    "let them import less."
+)
+"""Where workers are started anew in each epoch."""
+
+
 ADVICE_COMBINE = "Combine the calls of a step into fewer (one flat buffer, larger buckets)."
 ADVICE_FEWER_BYTES = "Send fewer bytes (a smaller data type, gradients accumulated over more microbatches)."
 ADVICE_OVERLAP = "Or send while the ranks compute."

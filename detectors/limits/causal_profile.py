@@ -14,8 +14,8 @@ from enum import Enum
 import numpy as np
 
 from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.efficiency.stretch import Stretch
 from scalana.detectors.facts import Facts
-from scalana.detectors.limits.stretch import Stretch
 from scalana.detectors.rollup.named_place import CodeLocation, named_places
 from scalana.detectors.section_name import SectionName
 from scalana.detectors.thresholds.limits import MOST_FINDINGS
@@ -24,7 +24,6 @@ from scalana.detectors.whatif.critical_path import CriticalPath, critical_path
 from scalana.detectors.whatif.replay import Change
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
-from scalana.graphs.structure.psg import PSG, VertexKind
 
 _NONE = np.zeros(0, np.int64)
 HALF, NOTHING = 0.5, 1.0
@@ -104,12 +103,12 @@ def causal_profile(facts: Facts) -> CausalProfile | None:
 
     Costs two replays a place, of at most :data:`MOST_FINDINGS`, side by side, and one pass over the calls.
     """
-    stretch = Stretch.of(facts)
+    stretch = facts.stretch
     if stretch is None or stretch.step_s <= 0.0:
         return None
     matter, changes, on_path_s = _to_change(facts, stretch)
     step_s = stretch.step_s
-    *of_places, ideal_s, cores_s = stretch.left_s(changes, facts)
+    *of_places, ideal_s, cores_s = stretch.left_s(changes, facts.replay)
     places = [
         replace(place, half_s=half_s, without_s=without_s)
         for place, half_s, without_s in zip(matter, of_places[::2], of_places[1::2], strict=True)
@@ -211,7 +210,7 @@ class _Shares:
         seen = np.flatnonzero((of_activity > 0.0) | (path_of_activity > 0.0))
         leaves = [CodeLocation(TargetKind.OWN, int(table.vertex[n]), int(table.line[n])) for n in seen]
         seconds_of = of_activity[seen].tolist()
-        named = named_places(leaves, [-1] * len(leaves), seconds_of, timeline, psg, _loops_of_steps(leaves, psg))
+        named = named_places(leaves, [-1] * len(leaves), seconds_of, timeline, psg)
         groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for number, place in enumerate(named):
             groups[_key(place, self._facts)].append(number)
@@ -282,18 +281,6 @@ class _Shares:
             )
             for row, place in enumerate(chosen)
         ]
-
-
-def _loops_of_steps(leaves: list[CodeLocation], psg: PSG) -> set[int]:
-    """The outermost loops around some places in a program that never communicates: a step is a turn of such a loop,
-    and to name the loop for what it does in steps would say nothing."""
-    if psg.communicates(0):
-        return set()
-    found = set()
-    for vertex in {leaf.vertex for leaf in leaves if 0 <= leaf.vertex < len(psg)}:
-        loops = [one.index for one in (psg[vertex], *psg.ancestors(vertex)) if one.kind is VertexKind.LOOP]
-        found.update(loops[-1:])
-    return found
 
 
 def _key(place: CodeLocation, facts: Facts) -> tuple[object, ...]:

@@ -13,7 +13,6 @@ from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import ADVICE
 from scalana.detectors.limits.causal_profile import HALF, NOTHING, CausalProfile
 from scalana.detectors.limits.shared_cause import SharedCause, is_worth, step_limit
-from scalana.detectors.limits.stretch import Stretch
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
@@ -47,7 +46,7 @@ def compile_bound_by(step_without: StepWithout, profile: CausalProfile, facts: F
     """The same by another replay."""
     spans, ranks = facts.ppg.spans, facts.timeline.ranks
     rows = compilations(spans, ranks)
-    stretch = Stretch.of(facts) if len(rows) else None
+    stretch = facts.stretch if len(rows) else None
     if stretch is None or not stretch.has_steps:
         return []  # the first compilation is start-up
     rows = rows[(spans.start_s(rows) >= stretch.begin_s) & (spans.end_s(rows) <= stretch.end_s)]

@@ -14,7 +14,7 @@ from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place,
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.thresholds.factors import AS_MUCH
 from scalana.graphs.arrays.types import FloatArray
-from scalana.graphs.metrics import burst_locations
+from scalana.graphs.metrics import own_by_rank
 
 KIND = "core-bound"
 
@@ -59,7 +59,6 @@ def _busiest(facts: Facts) -> BusyCores | None:
 def _computed_s(facts: Facts) -> FloatArray:
     """CPU seconds of every rank, with those of its threads and children ``[ranks]``."""
     timeline = facts.timeline
-    own, calls, locations = timeline.own, timeline.calls, timeline.locations
-    of_own = np.bincount(locations.rank[burst_locations(timeline)[own.burst]], own.cpu_s, timeline.ranks)
-    of_calls = np.bincount(locations.rank[calls.location], calls.cpu_s, timeline.ranks)
+    calls, of_own = timeline.calls, own_by_rank(timeline, timeline.own.cpu_s)
+    of_calls = np.bincount(timeline.locations.rank[calls.location], calls.cpu_s, timeline.ranks)
     return np.asarray(of_own + of_calls + facts.ppg.metrics["helper_cpu_s"].sum(axis=0)[: timeline.ranks])

@@ -20,6 +20,7 @@ from scalana.detectors.limits import (
     source_costs,
     task_tail,
     worker_bound,
+    worker_starts,
 )
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
 from scalana.detectors.limits.data import slow_source
@@ -29,6 +30,7 @@ from scalana.detectors.thresholds.shares import MAJORITY
 
 RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     slow_source.slow_source,
+    worker_starts.worker_starts,
     input_bound.input_bound,
     worker_bound.worker_bound,
     task_tail.task_tail,
@@ -41,7 +43,12 @@ RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     python_loops.python_loops,
 )
 """Where two speak of the same seconds, the earlier one has the word."""
-OF_ACCOUNTED = (slow_source.slow_source, input_bound.input_bound, worker_bound.worker_bound)
+OF_ACCOUNTED = (
+    slow_source.slow_source,
+    worker_starts.worker_starts,
+    input_bound.input_bound,
+    worker_bound.worker_bound,
+)
 """Those for runs whose pipelines and loops have accounts of their own."""
 KINDS = (
     slow_source.KIND,

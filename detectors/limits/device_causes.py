@@ -15,7 +15,6 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.limits.advice import ADVICE, ADVICE_TRANSFERS, LOAD_AHEAD
 from scalana.detectors.limits.causal_profile import HALF, NOTHING, Activity
 from scalana.detectors.limits.compile_bound import compile_bound_by
-from scalana.detectors.limits.data_waits import DataWaits
 from scalana.detectors.limits.device_profile import DevicePlace, DeviceProfile, removal
 from scalana.detectors.limits.input_bound import input_bound_by, loading_at
 from scalana.detectors.limits.shared_cause import (
@@ -32,6 +31,7 @@ from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.named_place import CodeLocation
+from scalana.detectors.sources.data_waits import DataWaits
 from scalana.detectors.streams.activities import short
 from scalana.detectors.thresholds.differences import ORDINARY
 from scalana.detectors.thresholds.shares import MAJORITY, NEARLY_ALL, SHARE_OF_ITS_OWN, WORTH_IF_ONCE

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scalana.detectors.efficiency.stretch import Stretch
 from scalana.detectors.evidence import CodePlace, Evidence
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import ADVICE
@@ -22,10 +23,8 @@ from scalana.detectors.limits.shared_cause import (
     is_worth,
     is_worth_alike,
     place_of_work,
-    spent_by_main,
     step_limit,
 )
-from scalana.detectors.limits.stretch import Stretch
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
@@ -35,6 +34,7 @@ from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
+from scalana.graphs.metrics import own_by_activity, own_by_rank
 
 INTERPRETER, LOCK = "gil-bound", "lock-bound"
 _ENTERS = re.compile(r"^\s*(async\s+)?with\b")
@@ -45,7 +45,7 @@ _ASKS = re.compile(r"\.(get\(\s*((timeout|block)\s*=.*|True.*)?\)|(result|wait|j
 
 def held_locks(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """At most one cause for the interpreter's lock, and one for locks of the program."""
-    stretch, waits = Stretch.of(facts), facts.timeline.activities.waits
+    stretch, waits, own = facts.stretch, facts.timeline.activities.waits, facts.timeline.own
     if stretch is None or not len(waits.activity):
         return []
     inside = (waits.at_s >= stretch.begin_s) & (waits.at_s <= stretch.end_s)
@@ -54,8 +54,9 @@ def held_locks(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     for kind, seconds in waiting_s(facts).items():
         waited_s = np.where(inside, seconds, 0.0)
         part = _by_activity(waited_s, facts) / np.maximum(of_all, 1e-300)
-        holders = _Holders(kind, waited_s, part, spent_by_main(part, stretch, facts))
-        if is_worth_alike(holders.spent_s.sum(axis=0), profile):
+        held_s = own.seconds * part[own.activity]
+        holders = _Holders(kind, waited_s, part, held_s, stretch.of_main(held_s, facts.timeline))
+        if is_worth_alike(own_by_rank(facts.timeline, holders.spent_s), profile):
             found += _cause(holders, stretch, profile, facts)
     return found
 
@@ -69,8 +70,10 @@ class _Holders:
     """What is waited for it ``[waits]``."""
     part: FloatArray
     """Which part of what main threads wait for each kind of work is for the lock ``[activities]``."""
+    held_s: FloatArray
+    """What of own work is such waiting ``[rows of work]``."""
     spent_s: FloatArray
-    """What main threads wait for it in a step ``[activities, ranks]``."""
+    """What of it main threads do in a step ``[rows of work]``."""
 
 
 def waiting_s(facts: Facts) -> dict[str, FloatArray]:
@@ -108,24 +111,22 @@ def _lines(facts: Facts) -> tuple[BoolArray, BoolArray]:
 
 def _cause(holders: _Holders, stretch: Stretch, profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """The cause, if a step without this waiting is so much shorter."""
-    own = facts.timeline.own
-    held_s = own.seconds * holders.part[own.activity]
-    changes = [stretch.without(held_s > 0.0, part * held_s, facts.timeline) for part in (HALF, NOTHING)]
-    half_s, without_s = stretch.left_s(changes, facts)
+    timeline, held_s = facts.timeline, holders.held_s
+    changes = [stretch.without(held_s > 0.0, part * held_s, timeline) for part in (HALF, NOTHING)]
+    half_s, without_s = stretch.left_s(changes, facts.replay)
     if not is_worth(without_s, profile):
         return []
-    spent_s = holders.spent_s.sum(axis=0)
-    of_activity = holders.spent_s.sum(axis=1)
+    spent_s, of_activity = (by(timeline, holders.spent_s) for by in (own_by_rank, own_by_activity))
     activities = np.flatnonzero(of_activity > 0.0)
     place, work = place_of_work(activities, of_activity[activities], facts)
-    ranks = list(range(facts.timeline.ranks))
+    ranks = list(range(timeline.ranks))
     finding = replace(
         finding_at(place, ranks, float(spent_s.sum()) * stretch.steps, facts.psg, holders.kind),
         saving_s=(profile.step_s - without_s) * stretch.steps,
         evidence=Evidence(
             step_limit=step_limit(float(spent_s.mean()), half_s, without_s, profile),
             waits_at=_waits_at(holders.waited_s, facts),
-            leaf=leaf_below(place, work, facts.timeline, facts.psg),
+            leaf=leaf_below(place, work, timeline, facts.psg),
             callers=callers(place.vertex, facts.psg),
         ),
         advice=ADVICE[holders.kind],

@@ -12,20 +12,18 @@ from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
 from scalana.detectors.limits.advice import advise
 from scalana.detectors.limits.causal_profile import CausalProfile
-from scalana.detectors.limits.data_waits import DataWaits, data_waits
 from scalana.detectors.limits.shared_cause import SharedCause, place_of_work
-from scalana.detectors.limits.stretch import Stretch
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.leaf import leaf_below
 from scalana.detectors.rollup.named_place import CodeLocation
+from scalana.detectors.sources.data_waits import DataWaits
 from scalana.detectors.thresholds.differences import DEAD_BAND
 from scalana.detectors.thresholds.factors import COMPARABLE
 from scalana.detectors.thresholds.shares import MAJORITY, MINOR, WORTH_IF_ONCE
 from scalana.detectors.whatif.replay import Change
-from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import burst_locations
+from scalana.graphs.metrics import burst_locations, own_by_activity, own_by_rank
 from scalana.graphs.steps.window import gap_edges
 
 KIND = "input-bound"
@@ -40,14 +38,12 @@ Savings = Callable[[DataWaits, list[FloatArray], Facts], list[float]]
 
 def input_bound(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """At most one cause: ranks that all wait for data."""
-    return input_bound_by(_saved_s, profile, facts)
+    return input_bound_by(saved_s, profile, facts)
 
 
 def input_bound_by(savings: Savings, profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """The same with another replay."""
-    if not profile.has_steps or facts.steps is None:
-        return []
-    waits = data_waits(facts.ppg.spans, facts.steps, facts.timeline.ranks)
+    waits = facts.data_waits if profile.has_steps else None
     if waits is None or float((waits.wait_s / np.maximum(waits.step_s, 1e-300)).min()) < MINOR:
         return []
     if int(waits.workers.min()) < 0:
@@ -128,7 +124,7 @@ def loading_work(waits: DataWaits, facts: Facts) -> tuple[IntArray, FloatArray]:
         if inside and line in lines:
             found.append(number)
     rows = np.array(found, np.int64)
-    return rows, weighted_count(timeline.own.activity, timeline.own.seconds, len(activities))[rows]
+    return rows, own_by_activity(timeline, timeline.own.seconds)[rows]
 
 
 def loading_place(
@@ -147,9 +143,7 @@ def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[Float
     run, own = facts.run, facts.timeline.own
     vertices = np.unique(facts.timeline.activities.vertex[activities])
     vertices = vertices[(vertices >= 0) & (vertices < len(facts.psg))]
-    here = np.isin(own.activity, activities)
-    rank = facts.timeline.locations.rank[burst_locations(facts.timeline)[own.burst[here]]]
-    itself_s = weighted_count(rank, own.cpu_s[here], facts.timeline.ranks)
+    itself_s = own_by_rank(facts.timeline, np.where(np.isin(own.activity, activities), own.cpu_s, 0.0))
     helpers_s = np.asarray(facts.ppg.metrics["helper_cpu_s"][vertices].sum(axis=0))
     steps = len(facts.steps) if facts.steps is not None else 1
     need_s = (itself_s + helpers_s) / max(steps, 1) + (waits.step_s - waits.wait_s)
@@ -161,15 +155,13 @@ def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[Float
 
 def _main_cpu_s(facts: Facts) -> FloatArray:
     """CPU seconds of the main thread of each rank in a step of the steady state ``[ranks]``."""
-    stretch, locations, own = Stretch.of(facts), facts.timeline.locations, facts.timeline.own
+    stretch, timeline = facts.stretch, facts.timeline
     if stretch is None:
-        return np.zeros(facts.timeline.ranks)
-    location = burst_locations(facts.timeline)[own.burst]
-    cpu_s = own.cpu_s * stretch.row_part * locations.is_main[location]
-    return np.asarray(weighted_count(locations.rank[location], cpu_s, facts.timeline.ranks)) / stretch.steps
+        return np.zeros(timeline.ranks)
+    return own_by_rank(timeline, stretch.of_main(timeline.own.cpu_s, timeline))
 
 
-def _saved_s(waits: DataWaits, left: list[FloatArray], facts: Facts) -> list[float]:
+def saved_s(waits: DataWaits, left: list[FloatArray], facts: Facts) -> list[float]:
     """By how much earlier the run ends if only some part of each rank's waiting is left, for several such parts, each
     ``[ranks]``."""
     spans, timeline = facts.ppg.spans, facts.timeline

@@ -26,17 +26,16 @@ from scalana.detectors.limits.shared_cause import (
     is_worth,
     is_worth_alike,
     place_of_work,
-    spent_by_main,
     step_limit,
 )
-from scalana.detectors.limits.stretch import Stretch
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.leaf import leaf_below
-from scalana.detectors.thresholds.shares import MAJORITY, NEARLY_ALL, WORTH_FOLLOWING, WORTH_IF_ONCE
+from scalana.detectors.thresholds.shares import MAJORITY, WORTH_FOLLOWING, WORTH_IF_ONCE
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
+from scalana.graphs.metrics import own_by_activity, own_by_rank
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 
 KIND = "python-bound"
@@ -52,26 +51,27 @@ _OF_NUMBERS = (ast.Mod, ast.FloorDiv, ast.BitAnd, ast.BitXor, ast.BitOr, ast.LSh
 
 def python_loops(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """At most one cause: all such loops, at the place that takes most of them."""
-    stretch = Stretch.of(facts)
+    stretch = facts.stretch
     if stretch is None:
         return []
-    spent_s = spent_by_main(np.ones(len(facts.timeline.activities)), stretch, facts)
-    inside = _in_loops(spent_s.mean(axis=1), facts)
-    spent_s[~inside] = 0.0
-    of_rank = spent_s.sum(axis=0)
+    timeline, own = facts.timeline, facts.timeline.own
+    spent_s = stretch.of_main(own.seconds, timeline)
+    of_activity = own_by_activity(timeline, spent_s)
+    inside = _in_loops(of_activity / timeline.ranks, facts)
+    if not inside.any():
+        return []
+    of_activity[~inside] = 0.0
+    rows, ranks = inside[own.activity], list(range(timeline.ranks))
+    of_rank = own_by_rank(timeline, np.where(rows, spent_s, 0.0))
     if not is_worth_alike(of_rank, profile):
         return []
-    own, ranks = facts.timeline.own, list(range(facts.timeline.ranks))
-    rows = inside[own.activity]
     with_core_s = float(own.seconds[rows].sum() - own.core_wait_s[rows].sum())
     if float(own.cpu_s[rows].sum()) < MAJORITY * with_core_s:
         return []  # what rests waits for a core as well, each time that it goes on
-    half_s, without_s = stretch.left_s(
-        [stretch.without(rows, part * own.seconds, facts.timeline) for part in (HALF, NOTHING)], facts
-    )
+    changes = [stretch.without(rows, part * own.seconds, timeline) for part in (HALF, NOTHING)]
+    half_s, without_s = stretch.left_s(changes, facts.replay)
     if not is_worth(without_s, profile):
         return []
-    of_activity = spent_s.sum(axis=1)
     activities = np.flatnonzero(of_activity > 0.0)
     place, work = place_of_work(activities, of_activity[activities], facts)
     finding = replace(
@@ -89,24 +89,23 @@ def python_loops(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
 
 def _in_loops(seconds: FloatArray, facts: Facts) -> BoolArray:
     """Which activities lie in loops that Python runs; ``seconds`` are those of an average rank in a step
-    ``[activities]``. A loop that holds nearly all of a step may be that of the steps: then its header takes the data of
-    one, and no turn is short."""
+    ``[activities]``. The header of a loop that makes steps takes the data of one: no turn is short."""
     psg, table = facts.psg, facts.timeline.activities
     vertex = np.where(table.helper, 0, np.clip(table.vertex, 0, len(psg) - 1))
     below_s = _below(weighted_count(vertex, seconds, len(psg)), psg)
     spans = facts.ppg.spans
     loads = set(spans.places(spans.rows("data")))
-    least_s, most_s = WORTH_FOLLOWING * WORTH_IF_ONCE * seconds.sum(), NEARLY_ALL * seconds.sum()
+    least_s = WORTH_FOLLOWING * WORTH_IF_ONCE * seconds.sum()
     in_loop = np.zeros(len(psg), np.bool_)
     for loop in psg.vertices:  # parents come before their children
         index = loop.index
         if loop.parent >= 0 and in_loop[loop.parent]:
             in_loop[index] = True
-        elif loop.kind is VertexKind.LOOP and least_s <= below_s[index] < most_s:
+        elif loop.kind is VertexKind.LOOP and below_s[index] >= least_s:
             header = (vertex == index) & (table.line == loop.place.line)
             share = float(seconds[header].sum()) / max(float(below_s[index]), 1e-300)
-            waits = psg.communicates(index) or (index, loop.place.line) in loads
-            in_loop[index] = not waits and runs_in_python(loop.place, share)
+            other = psg.makes_steps(index) or (index, loop.place.line) in loads
+            in_loop[index] = not other and runs_in_python(loop.place, share)
     return np.asarray(in_loop[vertex] & (vertex > 0))
 
 

@@ -12,16 +12,13 @@ from scalana.detectors.evidence import Evidence, StepLimit
 from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
 from scalana.detectors.limits.causal_profile import CausalProfile, PlaceProfile
-from scalana.detectors.limits.stretch import Stretch
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.named_place import CodeLocation, named_places
 from scalana.detectors.thresholds.differences import ORDINARY
 from scalana.detectors.thresholds.shares import MAJORITY, WORTH_IF_ONCE
-from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import burst_locations
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +58,6 @@ def all_spend_alike(seconds: FloatArray) -> bool:
 def is_worth_alike(seconds: FloatArray, profile: CausalProfile) -> bool:
     """Whether all ranks spend so much of a step that it is worth a finding though none spends more ``[ranks]``."""
     return all_spend(seconds) and is_worth(profile.step_s - float(np.median(seconds)), profile)
-
-
-def spent_by_main(part: FloatArray, stretch: Stretch, facts: Facts) -> FloatArray:
-    """What main threads spend of a part of each activity in a step; ``part`` is ``[activities]``, the result
-    ``[activities, ranks]``."""
-    timeline, own = facts.timeline, facts.timeline.own
-    location = burst_locations(timeline)[own.burst]
-    seconds = own.seconds * stretch.row_part * part[own.activity] / stretch.steps
-    seconds = np.where(timeline.locations.is_main[location], seconds, 0.0)
-    at = own.activity.astype(np.int64) * timeline.ranks + timeline.locations.rank[location]
-    return weighted_count(at, seconds, len(part) * timeline.ranks).reshape(len(part), timeline.ranks)
 
 
 def is_worth(without_s: float, profile: CausalProfile) -> bool:

@@ -12,7 +12,6 @@ from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import A_MESSAGE, link_name
 from scalana.detectors.limits.causal_profile import CausalProfile
 from scalana.detectors.limits.shared_cause import SharedCause, is_worth
-from scalana.detectors.limits.stretch import Stretch
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.finding_at import finding_at
@@ -48,7 +47,7 @@ def slow_link(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
 def saved_by_link_s(profile: CausalProfile, facts: Facts) -> float:
     """By how much a step would be shorter if the slow link of a run were as fast as the others; 0 without one."""
     link = facts.slow_link
-    stretch = Stretch.of(facts) if link is not None else None
+    stretch = facts.stretch if link is not None else None
     if link is None or stretch is None:
         return 0.0
     measured_s, (end_s,) = facts.replay.run_ends_s([link.change(facts.timeline, stretch.call_part)])

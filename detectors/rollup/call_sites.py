@@ -137,9 +137,9 @@ def in_own_loop(vertex: int, psg: PSG) -> bool:
 
 
 def called_in_loop(function: int, psg: PSG) -> bool:
-    """Whether what calls a function repeats it, without communication in between."""
+    """Whether what calls a function repeats it within a step."""
     for above in psg.ancestors(function):
-        if above.kind in (VertexKind.LOOP, VertexKind.FUNCTION) and psg.communicates(above.index):
+        if above.kind in (VertexKind.LOOP, VertexKind.FUNCTION) and psg.makes_steps(above.index):
             return False
         if above.kind is VertexKind.LOOP:
             return True

@@ -9,9 +9,8 @@ other function are one place only where no line or loop of it holds a large part
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import NamedTuple
 
 from scalana.detectors.delays.targets import TargetKind
@@ -49,7 +48,6 @@ def named_places(
     seconds: Sequence[float],
     timeline: Timeline,
     psg: PSG,
-    apart: Collection[int] = (),
 ) -> list[CodeLocation]:
     """The place that is named for each excess.
 
@@ -59,7 +57,6 @@ def named_places(
         seconds: Of each.
         timeline: Of a run with that structure: what functions do where they are called without excess.
         psg: The structure.
-        apart: Loops whose lines are no one place, though they do not communicate.
     """
     parts = _rolled_up(leaves, deciders, seconds, timeline, psg)
     whole = [
@@ -70,8 +67,7 @@ def named_places(
     for who, leaf, amount in zip(deciders, whole, seconds, strict=True):
         if leaf.kind == TargetKind.OWN:
             if leaf.vertex not in chains:
-                inner = containers(leaf.vertex, psg)
-                chains[leaf.vertex] = list(takewhile(lambda container: container.vertex not in apart, inner))
+                chains[leaf.vertex] = list(containers(leaf.vertex, psg))
             for container in chains[leaf.vertex]:
                 within[who, container.vertex][leaf] += amount
     held = _Held(within, chains, _of_lines(within), psg)
@@ -160,12 +156,12 @@ def _under(vertex: int, place: CodeLocation, psg: PSG) -> bool:
 
 
 def containers(vertex: int, psg: PSG) -> Iterator[Container]:
-    """Loops without communication around a vertex, innermost first, and then its function if that has none either. The
-    loop that makes the steps of a training is none: its lines have each their own cause."""
+    """Loops around a vertex that make no steps, innermost first, and then its function if that makes none either: lines
+    of a loop that makes steps have each their own cause."""
     current = vertex
     while current > 0:
         kind = psg[current].kind
-        if kind in (VertexKind.LOOP, VertexKind.FUNCTION) and (psg.communicates(current) or psg.trains(current)):
+        if kind in (VertexKind.LOOP, VertexKind.FUNCTION) and psg.makes_steps(current):
             return
         if kind is VertexKind.LOOP:
             yield Container(current, True)

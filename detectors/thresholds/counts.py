@@ -21,6 +21,7 @@ SHOWS_THE_USUAL = 3
 Why: Of two that differ, either may be the usual one.
 
 - `contention`: stretches over which an excess must spread not to have come by chance
+- `context_groups`: calls that each rank makes, below which nothing goes around a ring, or is gathered
 - `hand_written`: steps from which the first is set aside: nothing shows when its first forward began
 - `messages`: equal steps that two ranks have to make, where nothing else shows training
 - `models`: distinct numbers of ranks below which nothing is fitted
@@ -58,6 +59,7 @@ Why: Quartiles of two values each.
   one that is left out, as many are looked at
 - `shrinkage`: bursts of a kind, at least, that show how each of them divides
 - `streams`: messages from which a line may be a pipeline by itself
+- `expert_waits`: loads of experts that were loaded before, from which a loop is looked at
 """
 LEAST_KNEE = 8.0
 """Batch from which decoding counts as well used, whatever the model says.

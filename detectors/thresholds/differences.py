@@ -51,6 +51,7 @@ Why: Clocks, caches and frequencies make ranks with equal work differ by some pe
 - `significance`: differences below this part of the stretch are no finding
 - `worker_bound`: part of what the best number of workers saves, by which fewer may save less
 - `slow_source`: part by which a way to load may be longer than the best one and be named first
+- `expert_waits`: part by which another way to load may be longer than the best one and be named first
 """
 TRUSTED_REPLAY = 0.05
 """Relative error of a replay, or a model, of what was recorded, above which it predicts nothing.
@@ -64,6 +65,7 @@ Why: A prediction is no better than the replay of what is known.
 - `rl.account`: error of a model, relative to a step, up to which what it predicts is used in advice
 - `mixture`: part by which a model of loaders may be off
 - `task_tails`: by how much the replay of a round may differ from it
+- `expert_waits`: part by which a model of lookups may be off
 """
 EVEN = 0.1
 """Relative difference between messages, or actions of one kind, that do the same.

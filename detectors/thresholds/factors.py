@@ -92,6 +92,7 @@ Why: A choice, for two threads of one core that both compute.
 - `uneven_tasks`: times what is ordinary that a piece computes at most to be one like the others
 - `worker_bound`: times as many rounds of calls as steps, up to which each is one
 - `slow_source`: times what the median rank loads of a source, from which a rank is named
+- `experts.detector`: times what the median rank waits for experts, up to which ranks are alike
 """
 FAR_MORE = 2.0
 """Factor from which something is not like what it is compared with.
@@ -132,6 +133,7 @@ Why: The smallest change of a whole number.
 - `worker_bound`: times as many workers
 - `mixture`: times as many workers, or batches ahead
 - `task_tails`: pieces into which long calls are cut, and times as many threads
+- `expert_waits`: times as many experts in a cache, and from one number of layers ahead to the next
 """
 NOT_THE_CORE = 3.0
 """Factor from which cores do not explain that a rank takes longer.

@@ -15,6 +15,7 @@ TOO_SMALL = 0.001
 Why: A tenth of WORTH_A_FINDING; of a picture, less than a pixel.
 
 - `alone`: part of all blame below which candidates stay as they are
+- `causal_blocks`: variance over ranks as a part of their squared seconds, up to which all take as long
 - `choices`: part of all own work up to which a part of the program is no alternative to another
 - `length_costs`: deviation of sums of lengths as a part of their mean, up to which they are all equal; part of the mean
   seconds up to which nothing is an outlier
@@ -125,6 +126,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `slow_source`: part of the steady state that another way to load must save
 - `task_tail`: part of the run that another order must save
 - `serving.detector`: part of the run that another number of threads must save
+- `experts.detector`: part of a loop that waiting for experts must take
 """
 CORES_SHARED = 0.05
 """Part of the recorded time that ranks wait for a core, from which they are taken to share cores.
@@ -162,6 +164,8 @@ MINOR = 0.1
 
 Why: A choice: what is estimated from samples and clocks is seldom better known.
 
+- `causal_blocks`: part of the mean seconds of ranks up to which they take nothing but blocks of a mask; part of the
+  longest round from which others count
 - `causal_profile`: part of a step that ranks spend at a place off the critical path, from which it is replayed
 - `charges`: part of the time that is compared by which a moment lies before its end
 - `description`: part of what a finding costs from which what others do instead is worth a word
@@ -169,6 +173,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `diff`: part of the time of either run at places of both, below which they are suspected to be of different programs
 - `findings`: part of the time that a process is at a line, up to which others are hardly there
 - `input_bound`: part of a step that every rank waits for data, from which it is a cause that all share
+- `worker_starts`: the same
 - `join_waits`: part of a burst within which it must end when the other thread is done
 - `length_costs`: part of the mean seconds by which the base of a cost of lengths may be below 0
 - `named_line`: part of the time in the calls with excess that those without must take, to show that these have none
@@ -276,6 +281,7 @@ Why: Nothing else can be as much.
 - `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
 - `held_locks`: part of what is waited for some work of threads, from which it is for a lock
 - `input_bound`
+- `worker_starts`: part of the waiting for data, from which it is for the start of workers
 - `interference`: part of the time without a core that a rank's helpers must have computed more than those of other
   ranks
 - `job_causes`: part of the replicas in which a stage must be the heavy one, to be so in the job
@@ -377,6 +383,8 @@ Why: A choice: clocks and samples leave up to a fifth open.
 - `backtrack`: part of a gap that what the host did more must make up to be all of its cause
 - `blame`: share of a wait that the excess must explain, before it is taken for the whole cause
 - `calls`: part of what late ranks do somewhere that must be in excess, for the others to do next to nothing there
+- `causal_blocks`: part of how ranks differ that the blocks of a mask must explain; part of the usual round that every
+  round must take, and that must take of every round
 - `disturbed`: part of a run's seconds at places that must be off by one factor
 - `findings`: part of what a cause costs that the processes named make
 - `join_waits`: part of what a thread does at a place that must be rest, for the thread to rest there
@@ -401,7 +409,7 @@ Why: What is left is minor (MINOR).
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 - `device_causes`: part of a step that devices must work to be what limits it
-- `python_loops`: part of a step from which a loop may be that of the steps
+- `expert_waits`: part of the lookups that a cache of the experts used last must explain
 """
 AWAITED = 0.95
 """Part of the trajectories that is awaited where the rest is carried into the next step.

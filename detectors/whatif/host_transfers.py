@@ -14,7 +14,7 @@ import numpy as np
 
 from scalana.detectors.delays.wait_states import waits_table
 from scalana.detectors.thresholds.shares import MAJORITY, SHARE_OF_ITS_OWN
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import GIVING, Waits
 
@@ -110,26 +110,29 @@ def _between_hosts(timeline: Timeline, host_of_call: IntArray) -> tuple[IntArray
     kind = table[np.clip(instances.operation, 0, len(table) - 1)]
     size = np.diff(instances.first)
     is_message = np.isin(kind, _MESSAGES) & (size == 2) & ~np.isin(instances.operation, GIVING)
-    candidates = np.flatnonzero(instances.complete & (is_message | ((kind == Waits.ALL) & (size > 1))))
-    chosen, routes = [], []
-    cache: dict[tuple[bool, bytes], Route | None] = {}
-    for row in candidates.tolist():
+    moves = instances.complete & (is_message | ((kind == Waits.ALL) & (size > 1)))
+    chosen = np.flatnonzero(moves & _leave_their_host(timeline, host_of_call))
+    routes = []
+    known: dict[tuple[bool, bytes], Route] = {}
+    for row in chosen.tolist():
         hosts = host_of_call[instances.members[instances.first[row] : instances.first[row + 1]]]
         key = bool(is_message[row]), hosts.tobytes()
-        if key not in cache:
-            cache[key] = _route(hosts, key[0])
-        if (route := cache[key]) is not None:
-            chosen.append(row)
-            routes.append(route)
-    return np.array(chosen, np.int64), routes
+        if key not in known:
+            known[key] = Route(tuple(hosts.tolist() if key[0] else sorted(set(hosts.tolist()))), key[0])
+        routes.append(known[key])
+    return chosen, routes
 
 
-def _route(hosts: IntArray, is_message: bool) -> Route | None:
-    """That of members on some hosts; None within one host, or where one is unknown."""
-    different = sorted(set(hosts.tolist()))
-    if len(different) < 2 or different[0] < 0:
-        return None
-    return Route(tuple(hosts.tolist()) if is_message else tuple(different), is_message)
+def _leave_their_host(timeline: Timeline, host_of_call: IntArray) -> BoolArray:
+    """Whether the members of instances are on different hosts, all known ``[instances]``."""
+    first, members = timeline.instances.first, timeline.instances.members
+    result = np.zeros(len(timeline.instances), np.bool_)
+    filled = np.flatnonzero(np.diff(first) > 0)
+    if len(filled):
+        hosts = host_of_call[members]
+        least, most = (ends.reduceat(hosts, first[filled]) for ends in (np.minimum, np.maximum))
+        result[filled] = (least >= 0) & (least < most)
+    return result
 
 
 def _stretches(timeline: Timeline, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -143,7 +146,6 @@ def _stretches(timeline: Timeline, chosen: IntArray) -> tuple[FloatArray, FloatA
     np.maximum.at(last_s, np.repeat(np.arange(len(chosen)), size), calls.enter_s[instances.members[at]])
     call = np.repeat(np.arange(len(calls)), np.diff(calls.wait_first))
     row = row_of[calls.waits]
-    row[~np.isin(row, np.arange(len(chosen)))] = -1
     pair = np.flatnonzero(row >= 0)
     # Of a message its receiver waits for the data; a sender may be done as soon as they are buffered.
     sender = instances.members[instances.first[chosen]]

@@ -18,7 +18,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from scalana.graphs.structure.psg import Place, VertexKind
+from scalana.graphs.structure.psg import Place, Turn, VertexKind, ends_step
 from scalana.graphs.structure.source_tree import Node
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -162,7 +162,9 @@ class Builder:
             if len(written_out) == 1 and not any(_computes(part) for part in (*call.args, *call.keywords)):
                 last.whole = True
                 last.statement = self.place(statement, last.place.name)
-        return [self.stretch(statement, defines=defines), *nodes]
+        stretch = self.stretch(statement, defines=defines)
+        stretch.turn = _turn(value, nodes)
+        return [stretch, *nodes]
 
     def on_FunctionDef(self, statement: FunctionNode | ast.ClassDef) -> list[Node]:
         first = min([statement.lineno, *(d.lineno for d in statement.decorator_list)])
@@ -401,6 +403,18 @@ def _effects(statement: ast.stmt) -> tuple[tuple[str, ...], ast.expr | None]:
     if isinstance(statement, ast.Return):
         return (), statement.value
     return (), None
+
+
+def _turn(value: ast.expr | None, calls: list[Node]) -> Turn:
+    """What a statement does for the loop around it, by its value and by what it calls."""
+    turn = Turn.GIVES if isinstance(value, (ast.Yield, ast.YieldFrom)) else Turn(0)
+    for node in calls:
+        name = node.place.name
+        if name in ("next", "anext"):
+            turn |= Turn.ASKS
+        elif ends_step(name):
+            turn |= Turn.ENDS_STEP
+    return turn
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import Enum, Flag
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -100,9 +100,31 @@ class Vertex:
     place in the library."""
 
 
-_TRAINS = re.compile(r"(?:^|\.)(?:backward|profile_hook_step)$|optim\w*\.step$")
-"""In names of calls."""
+class Turn(Flag):
+    """What a stretch of code does for the loop around it."""
+
+    ENDS_STEP = 1
+    """It calls a backward pass, the step of an optimizer, or what marks a step."""
+    GIVES = 2
+    """It hands a value to the loop that iterates over its function: ``yield``."""
+    ASKS = 4
+    """It asks an iterator for the next value: ``next(batches)``."""
+
+
+_NO_TURN = Turn(0)
+_ENDS_STEP = re.compile(
+    r"(?:^|\.)(?:backward|profile_hook_step)$|(?:optim\w*|scaler|engine|\b(?:opt|scalana|prof(?:iler)?))\.step$"
+)
 NOWHERE = Place("", 0, 0, -1, "")
+
+
+def ends_step(called: str) -> bool:
+    """Whether a call ends a step of a training, by the name of what is called.
+
+    >>> [ends_step(name) for name in ("loss.backward", "self.optimizer.step", "scalana.step", "env.step")]
+    [True, True, True, False]
+    """
+    return _ENDS_STEP.search(called) is not None
 
 
 class PSG:
@@ -116,10 +138,12 @@ class PSG:
         """Calls and functions that samples added: they are in no source that was read."""
         self.modules: dict[int, str] = {}
         """Vertices that are calls of a model's modules, with their places in the model: ``layers.*.mlp``."""
+        self.turns: dict[int, Turn] = {}
+        """What vertices do for the loops around them, of those that do something."""
         self.warnings: list[str] = []
         """What could not be read or was cut off, one sentence each."""
         self._communicating = bytearray()
-        self._training = bytearray()
+        self._stepping = bytearray()
 
     def __len__(self) -> int:
         return len(self.vertices)
@@ -150,6 +174,7 @@ class PSG:
         result.vertices = [replace(vertex, children=list(vertex.children)) for vertex in self.vertices]
         result.data, result.added = list(self.data), set(self.added)
         result.modules, result.warnings = dict(self.modules), list(self.warnings)
+        result.turns = dict(self.turns)
         return result
 
     def ancestors(self, index: int) -> Iterator[Vertex]:
@@ -191,12 +216,64 @@ class PSG:
             self._communicating = self._at_or_below(lambda vertex: vertex.kind is VertexKind.COMM)
         return bool(self._communicating[index])
 
-    def trains(self, index: int) -> bool:
-        """Whether there is a backward pass, or a step of an optimizer, at or below a vertex: what then repeats it
-        makes the steps of a training. O(vertices) the first time, and after one was added."""
-        if len(self._training) != len(self.vertices):
-            self._training = self._at_or_below(lambda vertex: _TRAINS.search(vertex.place.name) is not None)
-        return bool(self._training[index])
+    def makes_steps(self, index: int) -> bool:
+        """Whether a turn of a vertex is a step of the program, or holds steps. O(vertices) the first time, and after
+        one was added.
+
+        That is where ranks communicate, or a step ends, at or below it; where a generator gives its values to a loop
+        that makes steps; and in a program without any of these, for its outermost loops.
+        """
+        if len(self._stepping) != len(self.vertices):
+            self._stepping = self._that_make_steps()
+        return bool(self._stepping[index])
+
+    def _that_make_steps(self) -> bytearray:
+        """Whether each vertex makes steps ``[vertices]``."""
+        found = self._at_or_below(
+            lambda vertex: (
+                vertex.kind is VertexKind.COMM
+                or Turn.ENDS_STEP in self.turns.get(vertex.index, _NO_TURN)
+                or ends_step(vertex.place.name)
+            )
+        )
+        loops = [vertex.index for vertex in self.vertices if vertex.kind is VertexKind.LOOP]
+        if not any(found[loop] for loop in loops) and not self._exchanges():
+            for loop in loops:
+                around = list(self.ancestors(loop))
+                if not any(above.kind is VertexKind.LOOP for above in around):
+                    found[loop] = True
+                    for above in around:
+                        found[above.index] = True
+        for vertex in sorted(self.turns):  # a generator comes after what iterates over it
+            function = self.enclosing(vertex, VertexKind.FUNCTION)
+            consumer = self._consumer(function) if Turn.GIVES in self.turns[vertex] and function > 0 else 0
+            if consumer and found[consumer]:
+                while vertex != self.vertices[function].parent:
+                    found[vertex], vertex = True, self.vertices[vertex].parent
+        return found
+
+    def _exchanges(self) -> bool:
+        """Whether processes communicate for more than to set up their communication."""
+        from scalana.runtime.operations import SETUP
+
+        return any(one.kind is VertexKind.COMM and one.operation not in SETUP for one in self.vertices)
+
+    def _consumer(self, function: int) -> int:
+        """The loop that iterates over what a generator gives; the root where none is known to."""
+        site, call = self.vertices[function].site, self.vertices[function].parent
+        while call > 0 and self.vertices[call].kind is VertexKind.CALL:
+            site = site or self.vertices[call].place
+            call = self.vertices[call].parent
+        if site is None:
+            return 0
+        near = [one for one in (call, *self.vertices[call].children) if Turn.ASKS in self.turns.get(one, _NO_TURN)]
+        places = [self.vertices[one].place for one in near]
+        asks = any(place.line <= site.line <= place.end_line for place in places)
+        loop = call
+        while loop > 0 and self.vertices[loop].kind not in (VertexKind.LOOP, VertexKind.FUNCTION):
+            loop = self.vertices[loop].parent
+        here = self.vertices[loop]
+        return loop if here.kind is VertexKind.LOOP and (asks or site.line == here.place.line) else 0
 
     def _at_or_below(self, chosen: Callable[[Vertex], bool]) -> bytearray:
         """Whether something holds of each vertex, or of one below it ``[vertices]``."""

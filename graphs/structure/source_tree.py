@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
-from scalana.graphs.structure.psg import PSG, Place, VertexKind
+from scalana.graphs.structure.psg import PSG, Place, Turn, VertexKind
 
 
 @dataclass(slots=True)
@@ -38,6 +38,8 @@ class Node:
     """Of a settled call site: what it calls."""
     statement: Place | None = None
     """Of a call site that is :attr:`whole`: its statement, where that is more than the call itself."""
+    turn: Turn = Turn(0)
+    """Of a stretch of code: what it does for the loop around it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -217,7 +219,7 @@ def _merged(first: Node, second: Node) -> Node:
     a, b = first.place, second.place
     last = b if b.end_line >= a.end_line else a
     place = Place(a.file, a.line, last.end_line, a.column, a.name, last.end_column)
-    return Node(VertexKind.COMP, place, defines=first.defines + second.defines)
+    return Node(VertexKind.COMP, place, defines=first.defines + second.defines, turn=first.turn | second.turn)
 
 
 def _dependences(flat: list[Node]) -> list[tuple[int, int]]:
@@ -280,6 +282,8 @@ def instantiate(psg: PSG, function: int, body: Body, enter: Enter | None = None)
         else:
             kind = VertexKind.CALL if node.targets else node.kind
             index = psg.add(kind, node.place, parent, node.operation)
+        if node.turn:
+            psg.turns[index] = node.turn
         numbers.append(index)
         stack.extend((child, index) for child in reversed(node.children))
     psg.data.extend((numbers[source], numbers[target]) for source, target in body.data)

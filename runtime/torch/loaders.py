@@ -62,11 +62,13 @@ def _mark(iterator: Any, marks: dict[tuple[Any, ...], span], patches: Patches) -
     """The span of all iterators alike, which is entered again and again; of what it does not know, a bare one."""
     try:
         workers = iterator._num_workers
-        key = type(iterator._dataset), workers, getattr(iterator, "_prefetch_factor", None) or 0
+        anew = int(workers > 0 and not getattr(iterator, "_persistent_workers", True))
+        key = type(iterator._dataset), workers, getattr(iterator, "_prefetch_factor", None) or 0, anew
         mark = marks.get(key)
         if mark is None:
             ahead = workers * key[2]
-            mark = marks[key] = span(NAME, "data", None, dataset=key[0].__name__, workers=workers, ahead=ahead)
+            more = {"anew": anew} if anew else {}
+            mark = marks[key] = span(NAME, "data", None, dataset=key[0].__name__, workers=workers, ahead=ahead, **more)
         return mark
     except Exception as failure:
         patches.failed("dataset and workers of a DataLoader are not recorded", failure)

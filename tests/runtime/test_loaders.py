@@ -46,7 +46,10 @@ def test_each_batch_that_is_waited_for_is_a_span(tmp_path: Path) -> None:
     assert done.stdout == plain.stdout and "no such number" in done.stdout
     record = min(jobs.records(tmp_path), key=lambda one: int(one.meta["start_ns"]))
     loading = [(kind, name, attributes) for kind, name, _, attributes in told(record) if kind == "data"]
-    alone, helped = {"dataset": "Numbers", "workers": 0, "ahead": 0}, {"dataset": "range", "workers": 1, "ahead": 2}
+    alone, helped = (
+        {"dataset": "Numbers", "workers": 0, "ahead": 0},
+        {"dataset": "range", "workers": 1, "ahead": 2, "anew": 1},
+    )
     # The fourth number raises; of the second loader, the third call says that there is no more.
     wanted = [alone | {"batch": 0}, alone | {"batch": 1}, alone | {"batch": 2}, alone]
     wanted += [helped | {"batch": 0}, helped | {"batch": 1}, helped]

@@ -11,7 +11,6 @@ from scalana.detectors.evidence import Evidence, OtherLoading, SlowSource
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import advise_source
 from scalana.detectors.limits.causal_profile import CausalProfile
-from scalana.detectors.limits.data_waits import data_waits
 from scalana.detectors.limits.input_bound import loading_at, loading_place, loading_work
 from scalana.detectors.limits.shared_cause import SharedCause
 from scalana.detectors.reconcile import Extent
@@ -77,7 +76,7 @@ def _lost_s(mixture: Mixture, source: int) -> tuple[float, float]:
 def _cause(mixture: Mixture, known: SlowSource, seconds: tuple[float, float], facts: Facts) -> list[SharedCause]:
     """The cause, by what is known of the source. ``seconds`` are rank-seconds that it costs, and those by which the run
     would be shorter."""
-    waits = data_waits(facts.ppg.spans, facts.steps, facts.timeline.ranks) if facts.steps is not None else None
+    waits = facts.data_waits
     if waits is None:
         return []
     work = loading_work(waits, facts)

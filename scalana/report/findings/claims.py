@@ -65,6 +65,8 @@ def filled(kind: Kind, finding: Finding, ranks: int, processes: ProcessNames = U
             return names.rate(_amount(evidence.get(key)))
         if what == "times":
             return _times(_amount(evidence.get(key)))
+        if what == "ratio":
+            return f"{_amount(evidence.get(key)):.3g}"
         if what in ("ranks", "Ranks"):
             named = processes.many(evidence[key], ranks)
             return named if what == "ranks" else named[0].upper() + named[1:]

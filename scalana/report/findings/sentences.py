@@ -9,6 +9,7 @@ from scalana.detectors.kind import OF_WAITING
 from scalana.detectors.kinds import kind_of
 from scalana.report import names
 from scalana.report.findings.claims import claim
+from scalana.report.findings.experts import expert_layers, mended_by, other_loads
 from scalana.report.findings.inside import in_compiled, in_module, in_work
 from scalana.report.findings.over_steps import shorter_step, trend, when
 
@@ -38,6 +39,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         claim(finding, run.ranks, run.names),
         lengths(finding, run),
         source(finding, run),
+        mask(finding, run),
         sizes(finding, run),
         tail(finding),
         in_module(finding),
@@ -49,6 +51,8 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         serialising(finding),
         more_workers(finding),
         other_loading(finding),
+        expert_layers(finding),
+        other_loads(finding),
         moved(finding),
         over_link(finding),
         counted(finding),
@@ -95,14 +99,18 @@ def cost(finding: Finding, run: RunInfo) -> str:
 
 def _mended(finding: Finding) -> str:
     """When the run would be as much shorter as is predicted."""
+    if (experts := finding.evidence.experts) is not None:
+        return mended_by(experts)
     known = finding.evidence.source
+    if finding.evidence.worker_starts is not None:
+        return "with workers that are kept"
     return _other_ways(known)[0][0] if known is not None else kind_of(finding.kind).mended
 
 
 def _why_little(finding: Finding, run: RunInfo) -> str:
     """Why the run would be shorter by much less, or by more, than each rank waits; "" where it is by about as much."""
     evidence = finding.evidence
-    if kind_of(finding.kind).unit != OF_WAITING or evidence.is_bound or evidence.lengths is not None:
+    if kind_of(finding.kind).unit != OF_WAITING or evidence.is_bound or evidence.lengths or evidence.mask:
         return ""
     others = run.ranks - len(finding.ranks)
     each_s = finding.lost_s / max(others or run.ranks - 1, 1)
@@ -163,6 +171,18 @@ def lengths(finding: Finding, run: RunInfo) -> str:
     )
 
 
+def mask(finding: Finding, run: RunInfo) -> str:
+    """How ranks that divide sequences are known, and how surely the mask explains what they take."""
+    known = finding.evidence.mask
+    if known is None:
+        return ""
+    where = names.place(names.near(known.mask_file, run.cwd), known.mask_line)
+    way = f"gather keys and values on all {known.mask_ranks}"
+    if known.mask_way == "ring":
+        way = f"pass keys and values around a ring of {known.mask_ranks}"
+    return f"The ranks {way} ({where}); the mask explains {names.percent(known.mask_share)} of how they differ."
+
+
 def sizes(finding: Finding, run: RunInfo) -> str:
     """How large the parts of ranks are, how surely that explains what they take, and where it is known from."""
     known = finding.evidence.sizes
@@ -202,7 +222,13 @@ def loading(finding: Finding) -> str:
         return ""
     of = f" of `{known.dataset}`" if known.dataset is not None else ""
     workers = {None: "", 0: " (no workers)", 1: " (1 worker)"}.get(known.workers, f" ({known.workers} workers)")
-    return f"This time is spent waiting for the DataLoader{of}{workers}."
+    text = f"This time is spent waiting for the DataLoader{of}{workers}."
+    if (starts := finding.evidence.worker_starts) is None:
+        return text
+    epochs = "once" if starts.worker_starts == 1 else f"{starts.worker_starts} times"
+    return (
+        f"{text} It starts its workers {epochs} after the first epoch, at {names.seconds(starts.worker_start_s)} each."
+    )
 
 
 def source(finding: Finding, run: RunInfo) -> str:
@@ -252,6 +278,11 @@ def serialising(finding: Finding) -> str:
     known = finding.evidence.serialising
     if known is None:
         return ""
+    if known.pickled == "requests":
+        return (
+            f"This time is spent on {known.pickles:,} requests to the process of a multiprocessing Manager "
+            f"({names.seconds(known.pickle_s)} in all), which pickle what is asked for and what is answered."
+        )
     what = {"arguments": "arguments of calls", "result": "results of calls", "message": "messages"}
     objects = "1 object" if known.pickles == 1 else f"{known.pickles} objects"
     return (

@@ -31,7 +31,7 @@ from scalana.report.topics import (
 )
 from scalana.report.topics.data import sources
 from scalana.report.topics.pipelines import pipeline, slow_down
-from scalana.report.topics.serving_requests import serving
+from scalana.report.topics.serving_requests import experts, serving
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
@@ -71,6 +71,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic("device", device.sections, device.entries),
     Topic("rl", rl.sections, rl.entries, changes=rl.known_changes),
     Topic("serving", serving.sections, serving.entries),
+    Topic("experts", experts.sections, experts.entries),
     Topic("limits", limits.sections, limits.entries),
     Topic("sources", sources.sections, sources.entries),
     Topic("steps", steps.sections, steps.entries),

@@ -1,4 +1,4 @@
-"""Sequences of unequal lengths: named as the cause, and what packing them by cost saves."""
+"""Sequences of unequal lengths, and parts of sequences: named as the cause, and what another distribution saves."""
 
 from __future__ import annotations
 
@@ -9,12 +9,26 @@ from ..rows import Command
 from .topic import Topic, measured
 
 DOCUMENT = "docs/lengths.md"
+CONTEXT = "docs/context-parallelism.md"
+RINGS = Command(("python -m tests.benchmarks.rings $WORK",), quiet=True)
 PACKING = Command(("python -m tests.benchmarks.packing $WORK",), quiet=True)
 
 
 def named(found: dict[str, Any]) -> float:
     """In how many runs the first finding is that sequences are of unequal lengths."""
     return float(sum(kind == "uneven-lengths" for case in found.values() for kind in case["kinds"]))
+
+
+def masks_named(found: dict[str, Any]) -> float:
+    """In how many runs the first finding is the mask, and the last rank, where that is so, and another one else."""
+    uneven = found["errors"]
+    return float(
+        sum(
+            ((kind, ranks) == ("uneven-mask", [3])) == (name in uneven)
+            for name, case in found["cases"].items()
+            for kind, ranks in zip(case["kind"], case["ranks"], strict=True)
+        )
+    )
 
 
 TOPIC = Topic(
@@ -35,6 +49,27 @@ TOPIC = Topic(
             "<= 10",
             "%",
             derived(lambda found: max(100.0 * case["error"] for case in found.values())),
+        ),
+    )
+    + measured(
+        CONTEXT,
+        RINGS,
+        (
+            "mask-named",
+            "of 18 runs with context parallelism, those in which a causal mask over contiguous parts is named exactly "
+            "where there is one: ring attention and gathered keys and values, contiguous (6) and in zigzag, "
+            "all-to-all, no mask; attention is emulated by sleeping",
+            ">= 18",
+            "of 18",
+            derived(masks_named),
+        ),
+        (
+            "mask-saving",
+            "error of the time predicted to be saved in a step by parts in zigzag, against really dividing sequences "
+            "so; larger of ring attention and gathered keys and values",
+            "<= 10",
+            "%",
+            derived(lambda found: max(100.0 * error for error in found["errors"].values())),
         ),
     ),
 )

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.efficiency.run_efficiency import between_setup_and_end
-from scalana.detectors.facts import Facts
-from scalana.detectors.whatif.replay import Change
+from scalana.detectors.whatif.replay import Change, Replay
 from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.steps.periods import Periods
+from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges, row_parts
 from scalana.graphs.timeline import Timeline
 
@@ -42,15 +42,19 @@ class Stretch:
         removed_s = np.bincount(timeline.own.burst[rows], (seconds * self.row_part)[rows], bursts)
         return Change.of(np.asarray(removed_s, np.float64))
 
-    def left_s(self, changes: list[Change], facts: Facts) -> list[float]:
-        """What a step takes with each of some changes, by replay."""
-        measured_s, ends_s = facts.replay.run_ends_s(changes)
+    def left_s(self, changes: list[Change], replay: Replay) -> list[float]:
+        """What a step takes with each of some changes."""
+        measured_s, ends_s = replay.run_ends_s(changes)
         return [max(self.step_s - max(measured_s - end_s, 0.0) / self.steps, 0.0) for end_s in ends_s]
 
+    def of_main(self, seconds: FloatArray, timeline: Timeline) -> FloatArray:
+        """What main threads take in a step of some ``seconds`` of own work; each ``[rows of work]``."""
+        is_main = timeline.locations.is_main[burst_locations(timeline)]
+        return np.where(is_main[timeline.own.burst], seconds * self.row_part / self.steps, 0.0)
+
     @classmethod
-    def of(cls, facts: Facts) -> Stretch | None:
+    def of(cls, timeline: Timeline, steps: Steps | None) -> Stretch | None:
         """That of a run; None where nothing was recorded."""
-        timeline, steps = facts.timeline, facts.steps
         if not len(timeline.locations):
             return None
         if steps is None or steps.warm_up >= len(steps):

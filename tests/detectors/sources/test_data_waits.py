@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors.limits.data_waits import DataWaits
+from scalana.detectors.sources.data_waits import DataWaits
 
 AHEAD = 2
 """Batches that each worker makes ahead."""

@@ -8,11 +8,11 @@ on the cores of their host, which are as many as there are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.steps import Steps
 
@@ -32,6 +32,12 @@ class DataWaits:
     """What a rank waits in a step, the mean."""
     workers: IntArray
     """Of the loader in which a rank waits longest, -1 where it is not known."""
+
+    def among(self, some: BoolArray, seconds: FloatArray) -> DataWaits:
+        """Of some of the waits alone; both are ``[waits]``, ``seconds`` is what each lasts."""
+        rank = self.rank[some]
+        wait_s = np.bincount(rank, seconds[some], len(self.step_s)) / self.steps
+        return replace(self, rows=self.rows[some], rank=rank, wait_s=wait_s)
 
     def left(self, workers: int, core_s: FloatArray) -> FloatArray:
         """The part of its waiting that is left of each rank with so many workers each; ``core_s`` is what the cores of

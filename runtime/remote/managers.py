@@ -1,0 +1,106 @@
+"""Times requests to the process of a Manager of :mod:`multiprocessing`: spans of the type ``serialisation``.
+
+A request takes tens of microseconds, so that a span is for many of them that come one after another: it says how many,
+and how long they take together. What is asked to wait (locks, queues) is no such request.
+"""
+
+from __future__ import annotations
+
+from _thread import _local
+
+from scalana.runtime import session
+from scalana.runtime.patching import Patches
+from scalana.runtime.remote import calls, pickles
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Moment = tuple[int, int]
+
+REQUESTS = "requests"
+"""Behind ``pickle`` in the name of such a span."""
+WAITED_FOR = frozenset(
+    ("Queue", "JoinableQueue", "Event", "Lock", "RLock", "Semaphore", "BoundedSemaphore", "Condition", "Barrier")
+    + ("Pool", "AsyncResult", "Iterator")
+)
+"""Types of objects in a Manager that let who asks wait."""
+STRETCH_NS = 5_000_000
+"""What the requests of one span take together, at least, where as many come."""
+_patches = Patches("multiprocessing")
+_own = _local()
+"""``stretch``: requests of this thread without a span yet."""
+
+
+class Stretch:
+    """Requests of a thread that come one after another."""
+
+    __slots__ = ("busy_ns", "count", "cpu_ns", "since", "until")
+
+    def __init__(self, since: Moment) -> None:
+        self.since = self.until = since
+        self.busy_ns = self.cpu_ns = self.count = 0
+
+    def add(self, since: Moment, until: Moment) -> None:
+        """One more."""
+        self.busy_ns += until[0] - since[0]
+        self.cpu_ns += max(until[1] - since[1], 0)
+        self.count += 1
+        self.until = until
+
+    def ends_before(self, since: Moment) -> bool:
+        """Whether a request that begins then belongs to another stretch: more than half of this one would be something
+        else."""
+        return since[0] - self.since[0] > 2 * self.busy_ns
+
+
+def patch(module: Any) -> None:
+    """See requests of proxies; ``module`` is ``multiprocessing.managers``."""
+    _patches.surround(module.BaseProxy, "_callmethod", _begin, _answered, "requests to a Manager")
+
+
+def _begin(arguments: tuple[Any, ...]) -> Moment | None:
+    return calls.moment()
+
+
+def _answered(
+    since: Moment | None, arguments: tuple[Any, ...], result: Any, failure: type[BaseException] | None
+) -> None:
+    until = calls.moment()
+    if since is None or until is None:
+        return
+    try:
+        if arguments[0]._token.typeid not in WAITED_FOR:
+            _requested(since, until)
+    except Exception as unexpected:
+        session.pass_on(unexpected)
+        session.note(f"requests to a Manager: {unexpected!r}")
+
+
+def _requested(since: Moment, until: Moment) -> None:
+    stretch: Stretch | None = getattr(_own, "stretch", None)
+    if stretch is None or stretch.ends_before(since):
+        stretch = _own.stretch = Stretch(since)
+    stretch.add(since, until)
+    if stretch.busy_ns >= STRETCH_NS:
+        _own.stretch = None
+        _write(stretch)
+
+
+def _write(stretch: Stretch) -> None:
+    core = session.core
+    if core is None:
+        return
+    attributes = (core.intern("requests"), stretch.count, core.intern("busy_ns"), stretch.busy_ns)
+    core.span(
+        core.span_types.index(pickles.KIND), 0, core.intern(f"pickle {REQUESTS}"), stretch.since[0], stretch.until[0],
+        stretch.cpu_ns, 0, attributes,
+    )  # fmt: skip
+
+
+def _forget() -> None:
+    """A process was forked: what its thread did before was another one's."""
+    _own.__dict__.clear()
+
+
+session.when_started(_forget)
