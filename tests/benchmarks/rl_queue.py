@@ -2,8 +2,8 @@
 
     python tests/benchmarks/rl_queue.py
 
-Records `tests/detectors/rl/programs/queue_loop.py` once, and runs it with each change three times. All sleep in place of
-what they would compute. Prints a Markdown table.
+Records `tests/detectors/rl/programs/queue_loop.py` once, and runs it with each change three times. All sleep in place
+of what they would compute. Prints a Markdown table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """An asynchronous loop: queue_loop.py STEPS WORKERS CAP ORDER.
 
 A manager puts all prompts into a queue, from which each process takes the next one when it is free; a trainer takes the
-first answers that end, whatever step they are for. All sleep in place of what they would compute. Prints the seconds of a
-step, from the begin of the first answer on.
+first answers that end, whatever step they are for. All sleep in place of what they would compute. Prints the seconds
+of a step, from the begin of the first answer on.
 """
 
 from __future__ import annotations
