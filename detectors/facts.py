@@ -257,7 +257,7 @@ class Facts:
     @cached_property
     def slow_link(self) -> SlowLink | None:
         """The link between hosts that is slower than others; None where there is none."""
-        return find_slow_link(self.timeline, self.waits, self.run.host_of_rank)
+        return find_slow_link(self.timeline, self.waits, self.run.host_of_rank, self.run.traffic)
 
     @cached_property
     def devices(self) -> Devices:

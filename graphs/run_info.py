@@ -10,6 +10,7 @@ import numpy as np
 
 from scalana.graphs.dependences.unmatched import OpenCall
 from scalana.graphs.host_cores import HostCores, core_numbers
+from scalana.graphs.host_traffic import HostTraffic, host_traffic
 from scalana.graphs.progress.attempt_times import Attempt
 from scalana.graphs.progress.course import Course, course
 from scalana.graphs.readers.columns.gather import Communicator, Gathered
@@ -61,6 +62,8 @@ class RunInfo:
     """``[ranks]``, "" where unknown."""
     cores: HostCores = field(default_factory=HostCores)
     """The cores that ranks may use, and share; those of no rank where nothing is known."""
+    traffic: tuple[HostTraffic, ...] = ()
+    """What ranks of one host sent to another, as far as the kernel counted it."""
     calls_of_rank: list[int] = field(default_factory=list)
     """Calls of communication that a rank made ``[ranks]``, all of its threads' and unsuccessful tests included."""
     comm_s_of_rank: list[float] = field(default_factory=list)
@@ -124,6 +127,7 @@ def describe_run(
         names=chosen.names.on_hosts(hosts),
         host_of_rank=hosts,
         cores=HostCores.of(hosts, cores),
+        traffic=host_traffic(record.meta for record in own),
         communicators=data.communicators,
         open_calls=open_calls,
         thinned_ranks=sorted(set(data.rank[data.is_own & data.thinned].tolist())),

@@ -88,7 +88,9 @@ Why: A choice, for two threads of one core that both compute.
 - `masked`: times that a cause may cost what its work lets all others wait, to be a cause by its work
 - `module_times`: times what a finding's ranks spend more at its place that a module may take longer, to be named for
   it: what its place leads to may be another cause
-- `slow_links`: times the seconds a byte of the fastest route up to which another one is as fast
+- `slow_links`: times the seconds a byte of the fastest route up to which another one is as fast; and times what
+  collectives take, up to which their connections may be busy
+- `socket_links`: times the seconds a byte of the fastest way up to which another one is as fast
 - `uneven_tasks`: times what is ordinary that a piece computes at most to be one like the others
 - `worker_bound`: times as many rounds of calls as steps, up to which each is one
 - `slow_source`: times what the median rank loads of a source, from which a rank is named
@@ -109,6 +111,7 @@ Why: More than two threads of one core, or a busy neighbour, make of equal work 
 - `roles`: times what is ordinary that a stretch computes which is not like the others
 - `rounds`: times the time at a place from its first to its last moment, from which it is not one stay
 - `slow_links`: times the seconds a byte of others from which a route is slow
+- `socket_links`: the same of a way between hosts, by its connections
 - `step_presence`: periods of the sampler that a step's cost must last, to be seen in each step that has any
 - `task_farms`: times the median that a piece takes which is not like the others
 - `uneven_tasks`: times what is ordinary that a piece computes which is not like the others

@@ -233,6 +233,8 @@ Why: A choice: at most four can have one.
 - `named_line`: part of the excess at one call of a function from which the other calls have some, too
 - `named_place`: part of the blame that a line or loop must hold for the walk to go on
 - `roofline`: part of what a small operator takes, up to which its least time does not count
+- `socket_links`: part of the bytes of the way between hosts that most bytes take, from which another one is compared
+  with it
 - `run`: part of the recorded time that calls take by themselves, from which the report says where ranks share cores
 - `transfer_model`: part of the calls of one size, the fastest, by which one knows what the network takes
 - `uneven_tasks`: part of the large pieces that are waited for that must be larger than those of who waits

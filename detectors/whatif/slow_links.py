@@ -2,13 +2,14 @@
 
 Routes of one run are compared with each other, by transfers of one kind. What is common to all slow routes, and to no
 fast one, is the slow link: a pair of hosts, one direction of it, or all that a host sends and receives. A collective
-over several hosts does not show which of its links is slow: then no more is named than its hosts.
+over several hosts does not show which of its links is slow: its connections do, where it uses TCP. Without them no more
+is named than its hosts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -17,7 +18,9 @@ from scalana.detectors.delays.wait_states import WaitStates
 from scalana.detectors.thresholds.factors import COMPARABLE, FAR_MORE
 from scalana.detectors.whatif.host_transfers import HostTransfers, Route, host_transfers
 from scalana.detectors.whatif.replay import Change
+from scalana.detectors.whatif.socket_links import SocketLinks, socket_links
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.host_traffic import HostTraffic
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.timeline import Timeline
 
@@ -65,8 +68,11 @@ class SlowLink:
         return Change.of(np.zeros(len(burst_locations(timeline))), None, self.shorter_s * part)
 
 
-def find_slow_link(timeline: Timeline, waits: WaitStates, host_of_rank: Iterable[str]) -> SlowLink | None:
-    """The slow link of a run; None where all are about as fast, or where there is nothing to compare."""
+def find_slow_link(
+    timeline: Timeline, waits: WaitStates, host_of_rank: Iterable[str], traffic: Sequence[HostTraffic] = ()
+) -> SlowLink | None:
+    """The slow link of a run; None where all are about as fast, or where there is nothing to compare. What calls show
+    counts before what the ``traffic`` between hosts does."""
     hosts = [*host_of_rank][: timeline.ranks]
     names = sorted(set(hosts) - {""})
     if len(names) < 2:
@@ -76,30 +82,97 @@ def find_slow_link(timeline: Timeline, waits: WaitStates, host_of_rank: Iterable
     transfers = host_transfers(timeline, number)
     if transfers is None:
         return None
-    together, alone = _Compared.of(transfers, transfers.seconds), _Compared.of(transfers, transfers.alone_s)
-    slower = np.minimum(together.slower, alone.slower)  # what others take at the same time is no fault of a link
-    slow, fast = np.flatnonzero(slower >= FAR_MORE), np.flatnonzero(slower <= COMPARABLE)
-    found = common_part([transfers.routes[row] for row in slow], [transfers.routes[row] for row in fast])
-    if found is None:
+    speeds = _Speeds.of(transfers)
+    found = speeds.common_part()
+    shown = by_calls = _by_calls(found, speeds, names) if found is not None else None
+    if by_calls is None or by_calls.reach is Reach.AMONG:
+        links = socket_links(traffic, names)
+        by_sockets = _by_sockets(links, speeds, names) if links is not None else None
+        shown = by_sockets or by_calls
+    if shown is None:
         return None
-    reach, of = found
+    return replace(shown, shorter_s=_shorter_s(timeline, waits, shown.instance, shown.seconds - shown.usual_s))
+
+
+def _by_calls(found: tuple[Reach, tuple[int, ...]], speeds: _Speeds, names: list[str]) -> SlowLink:
+    """A slow part of the network that calls show."""
+    transfers, together, alone = speeds.transfers, speeds.together, speeds.alone
+    slow, fast = speeds.slow, speeds.fast
     rows = np.flatnonzero(np.isin(transfers.route, slow) & np.isfinite(together.usual_byte_s[transfers.kind]))
     kind, route, seconds = transfers.kind[rows], transfers.route[rows], transfers.seconds[rows]
     times = np.maximum(together.typical_byte_s[kind, route] / together.usual_byte_s[kind], 1.0)
-    less_s = seconds * (1.0 - 1.0 / times)
-    moved, instance = transfers.nbytes[rows], transfers.instance[rows]
+    moved = transfers.nbytes[rows]
     return SlowLink(
-        reach,
-        tuple(names[host] for host in of),
-        instance,
+        found[0],
+        tuple(names[host] for host in found[1]),
+        transfers.instance[rows],
         np.array([one.is_message for one in transfers.routes])[route],
         moved,
         seconds,
-        seconds - less_s,
-        _shorter_s(timeline, waits, instance, less_s),
+        seconds / times,
+        np.zeros(0),
         float(moved.sum() / (moved * alone.typical_byte_s[kind, route]).sum()),
         float(moved.sum() / (moved * np.nanmedian(alone.typical_byte_s[:, fast], axis=1)[kind]).sum()),
     )
+
+
+def _by_sockets(links: SocketLinks, speeds: _Speeds, names: list[str]) -> SlowLink | None:
+    """A slow part of the network that connections show, and collectives over it; None where messages contradict it, or
+    where connections were busy for longer than these took: with something else, or waiting for acknowledgements."""
+    transfers = speeds.transfers
+    messages = [transfers.routes[row] for row in speeds.fast if transfers.routes[row].is_message]
+    slow = [links.routes[row] for row in links.slow]
+    found = common_part(slow, [*messages, *(links.routes[row] for row in links.fast)])
+    over = {link for route in slow for link in route.links()}
+    concerned = [row for row, one in enumerate(transfers.routes) if not one.is_message and one.links() & over]
+    rows = np.flatnonzero(np.isin(transfers.route, concerned))
+    seconds, moved = transfers.seconds[rows], transfers.nbytes[rows]
+    traffic = [links.traffic[row] for row in links.slow]
+    busy_s = max((one.longest_s for one in traffic), default=0.0)
+    if found is None or busy_s > COMPARABLE * seconds.sum():
+        return None
+    usual_s = seconds * (1.0 - min(links.excess_s() / float(seconds.sum()), 1.0))
+    nbytes = sum(one.nbytes for one in traffic)
+    return SlowLink(
+        found[0],
+        tuple(names[host] for host in found[1]),
+        transfers.instance[rows],
+        np.zeros(len(rows), np.bool_),
+        np.rint(moved * (nbytes / float(moved.sum()))).astype(np.int64),
+        seconds,
+        usual_s,
+        np.zeros(0),
+        nbytes / sum(one.longest_s for one in traffic),
+        1.0 / links.least_byte_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Speeds:
+    """How fast the routes of a run are, and which of them are slow."""
+
+    transfers: HostTransfers
+    together: _Compared
+    """By what transfers took."""
+    alone: _Compared
+    """By what they would have taken alone."""
+    slow: IntArray
+    """Rows of routes that are slow by both: what others take at the same time is no fault of a link."""
+    fast: IntArray
+    """Those that are about as fast as the fastest by either."""
+
+    @classmethod
+    def of(cls, transfers: HostTransfers) -> _Speeds:
+        """Those that transfers show."""
+        together, alone = _Compared.of(transfers, transfers.seconds), _Compared.of(transfers, transfers.alone_s)
+        slower = np.minimum(together.slower, alone.slower)
+        slow, fast = np.flatnonzero(slower >= FAR_MORE), np.flatnonzero(slower <= COMPARABLE)
+        return cls(transfers, together, alone, slow.astype(np.int64), fast.astype(np.int64))
+
+    def common_part(self) -> tuple[Reach, tuple[int, ...]] | None:
+        """What all slow routes use, and no fast one."""
+        routes = self.transfers.routes
+        return common_part([routes[row] for row in self.slow], [routes[row] for row in self.fast])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,23 @@
-"""Compiles the native recorder for the MPI at hand."""
+"""Compiles the native recorder for the MPI at hand.
+
+``python -m scalana.runtime.mpi.build FOLDER MPICC MPICC`` compiles what a wheel brings instead, by the ``mpicc`` of an
+Open MPI and that of an MPICH.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from scalana.runtime import user_cache
-from scalana.runtime.mpi import generate, slots
+from scalana.runtime.mpi import generate, prebuilt, slots
 from scalana.runtime.mpi.compilers import Compilers
-from scalana.runtime.mpi.kept import CORE, HERE, BuildError, Kept
+from scalana.runtime.mpi.kept import CORE, HERE, BuildError, Kept, version
 
 _SHARED = (
     "base/checksum",
@@ -24,6 +30,7 @@ _SHARED = (
     "recorder/definitions",
     "recorder/lock",
     "recorder/recorder",
+    "recorder/sockets",
     "recorder/spans",
     "recorder/state",
     "recorder/thinning",
@@ -72,6 +79,18 @@ _WRAPPERS = (
 _FLAGS = ("-std=gnu11", "-D_GNU_SOURCE=1", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread")
 
 
+@dataclass(frozen=True)
+class Tools:
+    """What makes a shared library."""
+
+    compiler: str
+    """Compiles the sources."""
+    linker: str
+    """Links them: a compiler, too."""
+    last: tuple[str, ...] = ()
+    """What the linker is given behind the objects."""
+
+
 def build(kept: Kept) -> None:
     """Compiles what is missing of the recorder for an MPI. What interrupts that ends the compilers as well.
 
@@ -103,13 +122,45 @@ def _build(kept: Kept, compilers: Compilers) -> None:
         if missing:
             sources = [*_sources(HERE, _WRAPPERS), *_sources(CORE, ["base/checksum"])]
             generated = _written(work, "wrappers.c", generate.wrappers(header))
-            _compile(kept.compiler, [*sources, generated], missing[0], work, compilers)
+            _compile(Tools(kept.compiler, kept.compiler), [*sources, generated], missing[0], work, compilers)
         for target in missing[1:]:
             _copy(missing[0], target)
         if kept.preloaded in absent:
             sources = [*_sources(HERE, _AGENT), *_sources(CORE, _SHARED)]
             generated = _written(work, "slots.S", slots.slots(header))
-            _compile(_compiler(), [*sources, generated], kept.preloaded, work, compilers)
+            _compile(Tools(_compiler(), _compiler()), [*sources, generated], kept.preloaded, work, compilers)
+
+
+def prebuild(compilers_of_mpi: Sequence[str], folder: str) -> None:
+    """Compile what a wheel brings (:mod:`~scalana.runtime.mpi.prebuilt`) into a folder.
+
+    Args:
+        compilers_of_mpi: the ``mpicc`` of a new Open MPI and that of a new MPICH.
+        folder: made if need be.
+
+    Raises:
+        BuildError: there is no compiler, or it refuses.
+        OSError: the files cannot be written.
+    """
+    os.makedirs(folder, exist_ok=True)
+    compilers, compiler, headers = Compilers(), _compiler(), []
+    for mpicc in compilers_of_mpi:
+        with tempfile.TemporaryDirectory(dir=folder) as work:
+            headers.append(_header(mpicc, work, compilers))
+            name = prebuilt.OPEN_MPI if prebuilt.OF_OPEN_MPI in headers[-1] else prebuilt.MPICH
+            stand_in = os.path.join(work, prebuilt.STAND_IN)
+            empty = _written(work, "empty.c", "")
+            compilers.run([compiler, "-shared", f"-Wl,-soname,{prebuilt.STAND_IN}", "-o", stand_in, empty], work)
+            sources = [*_sources(HERE, _WRAPPERS), *_sources(CORE, ["base/checksum"])]
+            sources.append(_written(work, "wrappers.c", generate.wrappers(headers[-1])))
+            tools = Tools(mpicc, compiler, ("-s", "-Wl,--no-as-needed", stand_in))
+            _compile(tools, sources, os.path.join(folder, name), work, compilers)
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        sources = [*_sources(HERE, _AGENT), *_sources(CORE, _SHARED)]
+        sources.append(_written(work, "slots.S", slots.slots("".join(headers))))
+        _compile(Tools(compiler, compiler, ("-s",)), sources, os.path.join(folder, prebuilt.PRELOAD), work, compilers)
+    with open(os.path.join(folder, prebuilt.SOURCES), "w", encoding="utf-8") as file:
+        file.write(version({}))
 
 
 def _written(work: str, name: str, text: str) -> str:
@@ -142,15 +193,15 @@ def _header(compiler: str, work: str, compilers: Compilers) -> str:
     return compilers.run([compiler, "-E", "-P", _written(work, "probe.c", "#include <mpi.h>\n")], work)
 
 
-def _compile(compiler: str, sources: Sequence[str], target: str, work: str, compilers: Compilers) -> None:
+def _compile(tools: Tools, sources: Sequence[str], target: str, work: str, compilers: Compilers) -> None:
     try:
-        _compile_each(compiler, sources, target, work, compilers, together=True)
+        _compile_each(tools, sources, target, work, compilers, together=True)
     except BuildError:  # not every compiler and linker can optimise the sources together
-        _compile_each(compiler, sources, target, work, compilers, together=False)
+        _compile_each(tools, sources, target, work, compilers, together=False)
 
 
 def _compile_each(
-    compiler: str, sources: Sequence[str], target: str, work: str, compilers: Compilers, together: bool
+    tools: Tools, sources: Sequence[str], target: str, work: str, compilers: Compilers, together: bool
 ) -> None:
     """Compiles every source by itself, as many at a time as there are cores, and links them.
 
@@ -161,12 +212,16 @@ def _compile_each(
 
     def compile_one(source: str) -> str:
         made = os.path.join(work, f"{sources.index(source)}.o")
-        compilers.run([compiler, *compiling, *_FLAGS, f"-I{HERE}", f"-I{CORE}", "-c", source, "-o", made], work)
+        compilers.run([tools.compiler, *compiling, *_FLAGS, f"-I{HERE}", f"-I{CORE}", "-c", source, "-o", made], work)
         return made
 
     with ThreadPoolExecutor(jobs) as pool:
         objects = list(pool.map(compile_one, sources))
     output = os.path.join(work, "library.so")
-    compilers.run([compiler, *linking, *_FLAGS, "-shared", "-o", output, *objects, "-ldl"], work)
+    compilers.run([tools.linker, *linking, *_FLAGS, "-shared", "-o", output, *objects, *tools.last, "-ldl"], work)
     user_cache.seal(output)
     os.replace(output, target)
+
+
+if __name__ == "__main__":
+    prebuild(sys.argv[2:], sys.argv[1])

@@ -30,6 +30,12 @@ _TOOLS = {
     "snakemake": ("Snakefile", "workflow/Snakefile"),
 }
 """Programs that start others, with the files in the folder they work in that say which."""
+_OF_DISTRIBUTIONS = tuple(
+    base + of_mpi
+    for base in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64")
+    for of_mpi in ("", "/openmpi/lib", "/mpich/lib")
+)
+"""Folders in which Linux distributions install MPI libraries."""
 _PT_INTERP = 3
 
 
@@ -207,6 +213,22 @@ def mpi_compilers(command: Sequence[str], environ: Mapping[str, str]) -> list[st
     found.append(in_path("mpicc", environ))
     found += [os.path.join(folder, "mpicc") for folder in least]
     return list(dict.fromkeys(path for path in found if path and os.access(path, os.X_OK)))
+
+
+def library_folders(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """Where the MPI library of a command may lie, where no ``mpicc`` says it: with its programs and launcher, in
+    ``LD_LIBRARY_PATH``, and where distributions install one. What comes first is more likely."""
+    folders: list[str] = []
+    for word in command:
+        path = word if os.sep in word else in_path(word, environ)
+        if not path or not os.path.isfile(path):
+            continue
+        folders += map(os.path.dirname, _mpi_libraries(path, environ) if _is_elf(path) else ())
+        if re.match(_LAUNCHERS, os.path.basename(word)):
+            above = [os.path.dirname(os.path.dirname(one)) for one in (os.path.abspath(path), os.path.realpath(path))]
+            folders += [os.path.join(folder, name) for folder in above for name in ("lib", "lib64")]
+    folders += filter(None, environ.get("LD_LIBRARY_PATH", "").split(os.pathsep))
+    return list(dict.fromkeys([*folders, *_OF_DISTRIBUTIONS]))
 
 
 def _is_elf(path: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from scalana.runtime import user_cache
 from scalana.runtime.mpi.answers import answer, output_of
@@ -17,6 +17,8 @@ from scalana.runtime.mpi.job import LIBRARY
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CORE = os.path.join(os.path.dirname(HERE), "_core")
+_SEPARATORS = " :"
+"""What separates the paths in ``LD_PRELOAD``, whose loader knows no way to quote them."""
 _ROOM = 8 << 20
 """Bytes that compiling needs, on the disk where the result is kept."""
 _SAYING = ("PATH", "LD_LIBRARY_PATH", "OMPI_", "OPAL_", "MPICH_", "I_MPI_", "MPI", "CC")
@@ -28,16 +30,27 @@ class BuildError(Exception):
 
 
 class Kept:
-    """The files of the recorder for the MPI of an ``mpicc``, made or not.
+    """The files of the recorder for an MPI, made or not, in the folder where they are kept.
 
     Args:
-        compiler: the ``mpicc``.
+        compiler: the ``mpicc``, empty where there is none.
+        libraries: the files of the MPI library.
+        folder: where they are kept.
+
+    Attributes:
         wrappers: one for each file of the MPI library, all with the same contents.
         preloaded: what is preloaded.
     """
 
-    def __init__(self, compiler: str, wrappers: list[str], preloaded: str) -> None:
-        self.compiler, self.wrappers, self.preloaded = compiler, wrappers, preloaded
+    def __init__(self, compiler: str, libraries: list[str], folder: str) -> None:
+        self.compiler, self.libraries = compiler, libraries
+        self.wrappers = [os.path.join(folder, wrappers_name(library)) for library in libraries]
+        self.preloaded = self.wrappers[0].removesuffix(".so") + "-preload.so"
+
+    @property
+    def mpi(self) -> str:
+        """What names the MPI to the user."""
+        return self.compiler or self.libraries[0]
 
     @property
     def missing(self) -> list[str]:
@@ -47,8 +60,7 @@ class Kept:
 
     def moved(self, folder: str) -> Kept:
         """The same files in another folder."""
-        wrappers = [os.path.join(folder, os.path.basename(file)) for file in self.wrappers]
-        return Kept(self.compiler, wrappers, os.path.join(folder, os.path.basename(self.preloaded)))
+        return Kept(self.compiler, self.libraries, folder)
 
 
 def kept_for(compiler: str, folder: str, environ: Mapping[str, str]) -> Kept:
@@ -60,13 +72,19 @@ def kept_for(compiler: str, folder: str, environ: Mapping[str, str]) -> Kept:
     libraries = mpi_libraries(compiler, environ)
     if not libraries:
         raise BuildError(f"{compiler} does not report the path of its library")
-    wrappers = [os.path.join(folder, wrappers_name(library)) for library in libraries]
-    return Kept(compiler, wrappers, wrappers[0].removesuffix(".so") + "-preload.so")
+    return Kept(compiler, libraries, folder)
 
 
 def cache_folder(environ: Mapping[str, str]) -> str:
-    """The folder for what is compiled from these sources, made if need be: the user's, or else in the run's."""
-    return user_cache.folder_for(user_cache.MPI, environ, _version(environ))
+    """The folder for what is compiled from these sources, made if need be: the user's, or else in the run's.
+
+    Raises:
+        OSError: neither can be made, or the loader of programs cannot preload from there.
+    """
+    folder = user_cache.folder_for(user_cache.MPI, environ, version(environ))
+    if any(separator in folder for separator in _SEPARATORS):
+        raise OSError(f"no program can preload from {folder}, which has a space or a colon: set SCALANA_CACHE")
+    return folder
 
 
 def roomy_folder(folder: str, environ: Mapping[str, str]) -> str:
@@ -74,7 +92,7 @@ def roomy_folder(folder: str, environ: Mapping[str, str]) -> str:
     return user_cache.roomy_folder(folder, user_cache.MPI, environ, _ROOM)
 
 
-def _version(environ: Mapping[str, str]) -> str:
+def version(environ: Mapping[str, str]) -> str:
     """A name for the sources of the recorder, by their contents."""
 
     def ask() -> tuple[str, list[str]]:
@@ -112,6 +130,11 @@ def mpi_libraries(compiler: str, environ: Mapping[str, str]) -> list[str]:
     folders = _searched(compiler, environ)
     folders.append(os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(compiler))), "lib"))
     folders.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(compiler))), "lib"))
+    return libraries_in(folders)
+
+
+def libraries_in(folders: Iterable[str]) -> list[str]:
+    """The files of MPI libraries in some folders, without links to them."""
     found: dict[str, None] = {}
     for folder in folders:
         if os.path.isdir(folder):

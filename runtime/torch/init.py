@@ -7,7 +7,7 @@ import zlib
 
 from scalana.runtime import session
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.patching import in_place_of
+from scalana.runtime.patching import in_place_of, surrounded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ def patch(c10d: Any) -> None:
     # new_group, new_subgroups and device meshes all end here; split_group makes a group out of another one.
     _wrap(c10d, "_new_group_with_tag", _NewGroup(c10d))
     _wrap(c10d, "split_group", _Split(c10d))
+    end = getattr(c10d, "destroy_process_group", None)
+    if end is not None:
+        c10d.destroy_process_group = surrounded(end, _before_the_end, lambda *_: None)
     announce = _Init(c10d).announce
     session.when_started(announce)
     announce()
@@ -39,6 +42,12 @@ def _wrap(c10d: Any, name: str, watcher: _Watcher) -> None:
     original = getattr(c10d, name, None)
     if original is not None:
         setattr(c10d, name, _watched(original, watcher))
+
+
+def _before_the_end(_: tuple[Any, ...]) -> None:
+    """The connections of a process group are about to be closed."""
+    if session.core is not None:
+        session.core.count_sockets()
 
 
 def _watched(original: Callable[..., Any], watcher: _Watcher) -> Callable[..., Any]:

@@ -9,13 +9,17 @@ run folder (by ``unshare``, which needs rights to it).
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import site
 import subprocess
 import sys
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from scalana.runtime.mpi.build import prebuild
 
 ROOT = Path(__file__).resolve().parents[2]
 OLD = ("numpy==1.24.4", "pandas==1.5.3")
@@ -65,11 +69,18 @@ def tracked() -> list[str]:
     return [name for name in names if name and (ROOT / name).exists()]
 
 
+def mpi_compilers() -> list[Path]:
+    """The ``mpicc`` of each MPI that tests use."""
+    return sorted((ROOT / "build" / "mpi").glob("*/bin/mpicc"))
+
+
 def build_wheel(work: Path) -> Path:
-    """The wheel of this checkout, from a copy of what git tracks."""
+    """The wheel of this checkout, from a copy of what git tracks, with the recorder for MPI."""
     for name in tracked():
         (work / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, work / "source" / name)
+    if mpi_compilers():
+        prebuild([*map(str, mpi_compilers())], str(work / "source" / "runtime" / "mpi" / "prebuilt"))
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
     checked([*pip, "--no-build-isolation", "-w", work / "wheels", work / "source"], work)
     (wheel,) = (work / "wheels").glob("scalana-*.whl")
@@ -81,6 +92,12 @@ def published(wheel: Path, work: Path) -> tuple[Path, Path]:
     words = [sys.executable, ROOT / ".ci" / "split_wheel.py", "--report", wheel, work / "published"]
     recorder, report = checked(words, work).splitlines()
     return Path(recorder), Path(report)
+
+
+def size_in(wheel: Path, folder: str) -> int:
+    """Bytes that a folder takes in a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return sum(one.compress_size for one in archive.infolist() if one.filename.startswith(folder))
 
 
 def frozen(python: Path, work: Path) -> str:
@@ -110,6 +127,17 @@ def without_compiler(work: Path) -> dict[str, str]:
     return {"PATH": f"{folder}:{os.environ['PATH']}", "CC": "cc", "CXX": "c++"}
 
 
+def recorded_by_mpi(mpicc: Path, scalana: Sequence[object], work: Path, bare: Mapping[str, str]) -> bool:
+    """Whether a job of an MPI is recorded without a compiler, in an empty cache, and its late rank is named."""
+    name = mpicc.parents[1].name
+    program = work / "run" / name
+    checked([mpicc, "-g", "-O1", ROOT / "tests" / "runtime" / "mpi" / "programs" / "slow_rank.c", "-o", program], work)
+    options = ["--allow-run-as-root", "--oversubscribe"] if name == "openmpi" else []
+    words = [*scalana, f"of-{name}", "--", mpicc.parent / "mpirun", *options, "-n", "3", program]
+    said = checked(words, work / "run", **bare, SCALANA_CACHE=str(work / f"cache-{name}"))
+    return "compiling" not in said and re.search(r"slow_rank\.c:[789]\b", said) is not None
+
+
 def main(work: Path) -> None:
     """Print the figures."""
     work = work.resolve()
@@ -117,7 +145,9 @@ def main(work: Path) -> None:
     wheel = build_wheel(work)
     recorder, report = published(wheel, work)
     sizes = [one.stat().st_size / 1e6 for one in (recorder, report, wheel)]
-    print(f"recorder {sizes[0]:.2f} MB, analysis {sizes[1]:.2f} MB; complete wheel {sizes[2]:.2f} MB")
+    of_mpi = size_in(recorder, "scalana/runtime/mpi/prebuilt/") / 1e6
+    print(f"recorder {sizes[0] - of_mpi:.2f} MB, with that for MPI {sizes[0]:.2f} MB")
+    print(f"analysis {sizes[1]:.2f} MB; complete wheel {sizes[2]:.2f} MB")
     bare = without_compiler(work)
     checked([sys.executable, "-m", "venv", work / "old"], work)
     python, scalana = work / "old" / "bin" / "python", work / "old" / "bin" / "scalana"
@@ -144,6 +174,8 @@ def main(work: Path) -> None:
     else:
         reported.append(done.returncode == 0 and "piece" in done.stderr)
     print(f"recorded there and reported elsewhere: {sum(reported)} of {len(reported)} runs")
+    named = [recorded_by_mpi(mpicc, words, work, bare) for mpicc in mpi_compilers()]
+    print(f"MPI without a compiler: {sum(named)} of {len(named)} name the late rank")
 
 
 if __name__ == "__main__":

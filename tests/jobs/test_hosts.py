@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from scalana.runtime.record import layout
+from scalana.runtime.record.format import ProcessRecord
 from tests.needs import torch_or_skip
 from tests.scalana.command import command
 
@@ -27,6 +28,7 @@ TOOL = ROOT / "tests" / "tools" / "hosts.py"
 PROGRAM = ROOT / "tests" / "jobs" / "programs" / "late_on_a_host.py"
 RANKS_OF_A_HOST = PROGRAM.with_name("two_ranks.py")
 OF_MPI = PROGRAM.with_name("late_of_mpi.py")
+BYTES_TO_A_HOST = PROGRAM.with_name("bytes_to_a_host.py")
 TORCHRUN = (
     "torchrun --nnodes 2 --node-rank $HOST_INDEX --nproc-per-node 2 --master-addr $HEAD_ADDR --master-port 29500 "
     f"{PROGRAM}"
@@ -154,6 +156,19 @@ def test_another_run_in_the_folder_lets_no_host_wait_for_ever(tmp_path: Path) ->
     assert found.code == 0, found.said
     assert all("recording into run-2" in said for said in found.said)
     assert len(layout.record_files(found.folder)) == 2
+
+
+def test_what_connections_between_hosts_move_is_in_the_record(tmp_path: Path) -> None:
+    """As the kernel counts it: of each pair of addresses, all connections together, closed ones too."""
+    line = f"scalana run --no-report -o run-$HOST_INDEX -- {sys.executable} {BYTES_TO_A_HOST}"
+    found = on_hosts(tmp_path, line, "--rate", "100mbit")
+    assert found.code == 0, found.said
+    records = [ProcessRecord.read(file) for file in layout.record_files(tmp_path / "run-1")]
+    (sockets,) = [record.meta["sockets"] for record in records if "sockets" in record.meta]
+    own, other, nbytes, busy_us, longest_us, bytes_per_s, _ = sockets.split()
+    assert (own, other) == ("10.77.0.2", "10.77.0.1")
+    assert 4_000_000 <= int(nbytes) < 4_000_100  # the kernel counts begin and end of a connection, too
+    assert 0 < int(longest_us) <= int(busy_us) and int(bytes_per_s) > 0
 
 
 def test_a_host_that_is_lost_keeps_nobody_waiting(tmp_path: Path) -> None:

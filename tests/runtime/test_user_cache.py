@@ -149,10 +149,11 @@ def test_a_recorder_for_mpi_that_others_can_change_is_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCALANA_CACHE", str(tmp_path))
-    files = [str(tmp_path / "mpi" / "1" / name) for name in ("wrappers.so", "preload.so")]
+    (tmp_path / "libmpi.so").touch()
+    kept = Kept("mpicc", [str(tmp_path / "libmpi.so")], str(tmp_path / "mpi" / "1"))
+    files = [*kept.wrappers, kept.preloaded]
     for file in files:
         assert user_cache.keep(file, b"code")
-    kept = Kept("mpicc", files[:1], files[1])
     assert kept.missing == []
     os.chmod(files[0], 0o666)
     assert kept.missing == files[:1]

@@ -28,6 +28,7 @@
 #include "recorder/definitions.h"
 #include "recorder/lock.h"
 #include "recorder/recorder.h"
+#include "recorder/sockets.h"
 #include "sampler/sampler.h"
 #include "threads/notes.h"
 #include "torch/calls.h"
@@ -135,6 +136,16 @@ static PyObject *core_flush(PyObject *module, PyObject *args)
         recorder_flush();
         Py_END_ALLOW_THREADS;
     }
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_count_sockets(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    Py_BEGIN_ALLOW_THREADS;
+    sockets_look();
+    Py_END_ALLOW_THREADS;
     Py_RETURN_NONE;
 }
 
@@ -417,6 +428,8 @@ static PyMethodDef methods[] = {
     {"stop", core_stop, METH_VARARGS, "stop(status=-1): write what is pending and end the record."},
     {"flush", core_flush, METH_VARARGS,
      "flush(after_ns=0, /): write what is pending; soon, where that was done last less than after_ns ago."},
+    {"count_sockets", core_count_sockets, METH_NOARGS,
+     "count_sockets(): ask the kernel what TCP connections moved, before some are closed; a flush does, too."},
     {"set_rate", core_set_rate, METH_O, "set_rate(rate_hz): sample this often from now on."},
     {"supported", core_supported, METH_NOARGS, "supported(): whether the frames of this interpreter can be sampled."},
     {"meta", core_meta, METH_VARARGS, "meta(key, value): say something about the process."},

@@ -12,6 +12,7 @@
 #include "base/clocks.h"
 #include "record/writer.h"
 #include "recorder/lock.h"
+#include "recorder/sockets.h"
 #include "recorder/spans.h"
 #include "recorder/state.h"
 
@@ -72,6 +73,7 @@ static void after_fork_child(void)
     pthread_mutex_init(&io_lock, NULL);
     memset(&spare, 0, sizeof spare);
     recorder_lock_after_fork();
+    sockets_after_fork();
     forget();
     if (fork_hook) {
         fork_hook();
@@ -157,8 +159,22 @@ int recorder_start(const char *path, uint64_t budget_bytes)
         recorder_turn(true);
     }
     recorder_unlock();
+    if (error == 0) {
+        sockets_begin();
+    }
     pthread_mutex_unlock(&io_lock);
     return error;
+}
+
+static void write_sockets_locked(uint64_t now_ns)
+{
+    static const char key[] = "sockets";
+    size_t size;
+    char *text = sockets_text(now_ns, &size);
+    if (text && size) {
+        record_meta(&rec.writer, key, sizeof key - 1, text, size);
+    }
+    free(text);
 }
 
 static void write_totals_locked(uint64_t now_ns)
@@ -235,6 +251,7 @@ static int reopen_locked(void)
 /* io_lock is held. */
 static void flush_with_io(bool all_totals, bool ending, int64_t status)
 {
+    sockets_look();
     recorder_lock();
     bool sealed = false;
     uint64_t offset = rec.writer.sealed;
@@ -256,6 +273,9 @@ static void flush_with_io(bool all_totals, bool ending, int64_t status)
         }
         if (all_totals || now - rec.totals_ns >= TOTALS_EVERY_NS * (rec.totals.changes < MANY_TOTALS ? 1 : 6)) {
             write_totals_locked(now);
+        }
+        if (ending || sockets_due(now)) {
+            write_sockets_locked(now);
         }
         write_open_locked(now);
         if (ending) {
@@ -292,6 +312,7 @@ void recorder_stop(int64_t status)
     recorder_turn(false);
     forget();
     recorder_unlock();
+    sockets_forget();
     free(spare.data);
     memset(&spare, 0, sizeof spare);
     pthread_mutex_unlock(&io_lock);

@@ -24,8 +24,8 @@ from scalana.report.document.sections import (
     texts,
 )
 from scalana.report.pictures import rl_svg
-from scalana.report.topics.rl_ahead import ahead
 from scalana.report.values import plain
+from scalana.report.workload.ahead import ahead
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

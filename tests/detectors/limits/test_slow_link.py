@@ -11,6 +11,7 @@ import pytest
 
 from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
+from scalana.graphs.host_traffic import HostTraffic
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
@@ -57,12 +58,25 @@ def between(*pair: int) -> Slow:
     return lambda a, b: {a, b} == set(pair)
 
 
-def analysed(program: Program, hosts: list[int]) -> tuple[Analysis, Timeline]:
+def ring_traffic(hosts: list[int], slow: Slow, others_ms: float = FAST_MS) -> tuple[HostTraffic, ...]:
+    """What the connections of a ring over hosts count in its reductions: on a slow link bytes are on their way all the
+    time, on the others for as long as these need."""
+    nbytes = STEPS * SIZE * 2 * (len(hosts) - 1) // len(hosts)
+
+    def way(a: int, b: int) -> HostTraffic:
+        busy_s = STEPS * (SLOW_MS if slow(a, b) else others_ms) / 1e3
+        return HostTraffic(f"node{a}", f"node{b}", nbytes, busy_s, busy_s, nbytes / busy_s, 0)
+
+    control = HostTraffic("node0", "node2", 2_000, 0.5, 0.5, 9e3, 0)  # bytes of a store: slow, and few
+    return (*(way(a, b) for a, b in pairwise([*hosts, hosts[0]])), control)
+
+
+def analysed(program: Program, hosts: list[int], traffic: tuple[HostTraffic, ...] = ()) -> tuple[Analysis, Timeline]:
     timeline, names = simulate(program)
     calls = timeline.calls
     timeline = replace(timeline, calls=replace(calls, nbytes=np.full(len(calls), SIZE)))
     psg, seconds = structure(names), float(timeline.locations.end_s.max())
-    run = RunInfo(ranks=len(hosts), seconds=seconds, host_of_rank=[f"node{host}" for host in hosts])
+    run = RunInfo(ranks=len(hosts), seconds=seconds, host_of_rank=[f"node{host}" for host in hosts], traffic=traffic)
     return analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run)), timeline
 
 
@@ -120,3 +134,38 @@ def test_without_a_faster_link_to_compare_with_nothing_is_said(groups: list[list
     hosts = [0, 1, 2, 3]
     analysis, _ = analysed(reductions(hosts, groups, slow), hosts)
     assert all(finding.kind != "slow-link" for finding in analysis.findings)
+
+
+@pytest.mark.parametrize(
+    ("slow", "name"),
+    [
+        (between(2, 3), "The link between node2 and node3"),
+        (lambda a, b: 1 in (a, b), "The network of node1"),
+    ],
+    ids=["a pair", "a host"],
+)
+def test_connections_show_the_slow_link_of_a_collective_over_all_hosts(slow: Slow, name: str) -> None:
+    hosts = [0, 1, 2, 3]
+    analysis, timeline = analysed(reductions(hosts, [hosts], slow), hosts, ring_traffic(hosts, slow))
+    nowhere = between(5, 6)
+    sound, as_fast = analysed(reductions(hosts, [hosts], nowhere), hosts, ring_traffic(hosts, nowhere))
+    finding, known = analysis.findings[0], analysis.findings[0].evidence.link
+    assert known is not None and (finding.kind, known.slow_link) == ("slow-link", name)
+    assert known.link_operation == "allreduce" and known.others_bytes_per_s > 10 * known.link_bytes_per_s
+    gained_s = float(timeline.locations.end_s.max() - as_fast.locations.end_s.max())
+    assert finding.saving_s == pytest.approx(gained_s, rel=0.05)
+    assert all(finding.kind != "slow-link" for finding in sound.findings)
+
+
+def test_connections_that_are_no_evidence() -> None:
+    """Their bytes are acknowledged late, but delivered fast; they are busy for longer than all collectives take;
+    messages over the same link are fast."""
+    hosts, slow = [0, 1, 2, 3], between(2, 3)
+    traffic = ring_traffic(hosts, slow)
+    late = tuple(replace(one, bytes_per_s=1e9) for one in traffic)
+    longer = tuple(replace(one, busy_s=3 * one.busy_s, longest_s=3 * one.longest_s) for one in traffic)
+    ring = reductions(hosts, [hosts], slow)
+    messages = [own + others for own, others in zip(ring, exchange(hosts, between(5, 6)), strict=True)]
+    for program, counted in ((ring, late), (ring, longer), (messages, traffic)):
+        analysis, _ = analysed(program, hosts, counted)
+        assert all(finding.kind != "slow-link" for finding in analysis.findings)

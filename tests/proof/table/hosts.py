@@ -9,6 +9,7 @@ from .topic import Topic, measured
 DOCUMENT = "docs/hosts.md"
 
 SLOW_LINK = Command(("python -m tests.benchmarks.slow_link",))
+IN_COLLECTIVES = Command(("python -m tests.benchmarks.slow_link --job collective --steps 20",))
 COLLECTING = Command(("python -m tests.benchmarks.collecting",))
 
 LINKS = measured(
@@ -23,6 +24,24 @@ LINKS = measured(
     ),
     (
         "link-predicted",
+        "the same: how far the predicted step is from one with a sound link",
+        "<= 10",
+        "%",
+        number(r"^off: ([\d.]+) %"),
+    ),
+)
+IN_A_COLLECTIVE = measured(
+    DOCUMENT,
+    IN_COLLECTIVES,
+    (
+        "link-in-collective-named",
+        "an allreduce over four emulated hosts, one link of a tenth of the rate: runs with it as the first finding",
+        "== 1",
+        "runs",
+        number(r"named: (\d+)"),
+    ),
+    (
+        "link-in-collective-predicted",
         "the same: how far the predicted step is from one with a sound link",
         "<= 10",
         "%",
@@ -44,4 +63,4 @@ COLLECTED = measured(
     ("collect-memory", "the same: its memory", "<= 64", "MiB", number(r"^memory of the first start: (\d+)")),
 )
 
-TOPIC = Topic("Hosts", (*LINKS, *COLLECTED))
+TOPIC = Topic("Hosts", (*LINKS, *IN_A_COLLECTIVE, *COLLECTED))

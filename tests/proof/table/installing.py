@@ -28,7 +28,21 @@ TOPIC = Topic(
             "of 3",
             number(r"(\d+) of \d+ runs"),
         ),
+        (
+            "install-mpi",
+            "MPIs of which jobs are recorded by the wheel alone, without a compiler, and the late rank's line is named",
+            "== 2",
+            "of 2",
+            number(r"MPI without a compiler: (\d+) of"),
+        ),
         ("install-recorder", "size of the recorder's published wheel", "<= 1.0", "MB", number(r"recorder ([\d.]+) MB")),
+        (
+            "install-recorder-mpi",
+            "the same with the recorder for MPI",
+            "<= 3.0",
+            "MB",
+            number(r"with that for MPI ([\d.]+) MB"),
+        ),
         ("install-analysis", "size of that of the analysis", "<= 2.0", "MB", number(r"analysis ([\d.]+) MB")),
     ),
 )

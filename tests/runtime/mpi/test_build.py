@@ -188,6 +188,15 @@ def test_where_the_user_has_no_folder_the_run_keeps_the_recorder(tmp_path: Path)
     assert cache_folder({**environ, "SCALANA_CACHE": str(tmp_path)}).startswith(str(tmp_path / "mpi"))
 
 
+def test_a_cache_from_which_nothing_can_be_preloaded_is_named(tmp_path: Path) -> None:
+    executable(tmp_path / "mpirun", "#!/bin/sh\n")
+    executable(tmp_path / "mpicc", "#!/bin/sh\n")
+    environ = {"PATH": str(tmp_path), "SCALANA_CACHE": str(tmp_path / "my cache"), "HOME": str(tmp_path)}
+    prepared = prepare(["mpirun", "app"], environ)
+    assert prepared.environment == {}
+    assert "my cache" in prepared.notes[0] and "set SCALANA_CACHE" in prepared.notes[0]
+
+
 @pytest.mark.parametrize("full", [True, False])
 def test_where_there_is_no_room_the_run_keeps_the_recorder(
     full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
