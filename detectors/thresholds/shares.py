@@ -85,6 +85,7 @@ Why: A choice: samples at the border of a place may fall to its neighbour.
 - `peers`: part of the time of those at a place, up to which another process does not do it
 - `steps`: part of the time of those that a finding names, up to which other ranks do next to nothing at its place
 - `uneven_lengths`: part of the most that a step takes at a place, up to which it is not run in a step
+- `loader_pace`: part of a step above which a rank waits for a batch
 """
 WORTH_IF_UNSTEADY = 0.03
 """WORTH_A_FINDING where a busy machine, or a coarse clock, may make some of it.
@@ -281,6 +282,7 @@ Why: Nothing else can be as much.
 - `even_work`: part of the way to the slowest worker, from which another one is as slow
 - `host_transfers`: part of a transfer through which somebody must have waited for it
 - `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
+- `list_scheduling`: part of the steps at whose end something is generated, where generation runs on
 - `held_locks`: part of what is waited for some work of threads, from which it is for a lock
 - `input_bound`
 - `worker_starts`: part of the waiting for data, from which it is for the start of workers
@@ -312,7 +314,6 @@ Why: Nothing else can be as much.
 - `pipeline.detector`: part of what a step takes longer that its causes must explain
 - `pools`: part of what ranks compute that must lie within calls of the pool
 - `reconcile`: part of what a finding speaks of that must be explained already for it to be left out
-- `remedies`: part of the steps at whose end something is generated, where generation runs on
 - `replicas`: part of the waiting of a pipeline, from which one other is what it waits for
 - `roles`: part of what a candidate's ranks compute at its place, from which another rank has the same work
 - `rounds`: part of the longest stay at a place, from which another rank does the same there
@@ -338,6 +339,7 @@ Why: Nothing else can be as much.
   to be no finding about its rank
 - `slow_source`: part of the ranks up to which those that load more are named
 - `python_loops`: part of the time in loops that must be on a CPU, or wait for one
+- `loader_pace`: part of waiting for data in which workers make batches
 """
 CLEAR_MAJORITY = 0.6
 """Part of a whole from which something decides for it where half is not enough.
@@ -411,6 +413,7 @@ Why: What is left is minor (MINOR).
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 - `device_causes`: part of a step that devices must work to be what limits it
+- `loader_pace`: part of the steps in which a rank must wait for a batch, for workers that never rest
 - `expert_waits`: part of the lookups that a cache of the experts used last must explain
 """
 AWAITED = 0.95
