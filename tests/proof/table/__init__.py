@@ -9,6 +9,7 @@ from . import (
     devices,
     experts,
     faults,
+    frameworks,
     hosts,
     installing,
     lengths,
@@ -34,6 +35,7 @@ from .topic import Topic
 TOPICS: tuple[Topic, ...] = (
     accuracy.TOPIC,
     arena.TOPIC,
+    frameworks.TOPIC,
     scaling.TOPIC,
     pipelines.TOPIC,
     plans.TOPIC,
