@@ -150,7 +150,7 @@ def train():
     for _ in range(STEPS):
         begun.append(time.perf_counter())
         weights = torch.tanh(weights @ weights)
-        time.sleep(0.010)  # a device computes
+        time.sleep(0.025)  # a device computes
         spend()
         if IS_LATE and int(os.environ.get("RANK", 0)) == int(os.environ.get("WORLD_SIZE", 1)) - 1:
             time.sleep(0.015)  # <- late
