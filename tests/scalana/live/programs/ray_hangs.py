@@ -49,7 +49,7 @@ class Worker:
 
 
 def main(kind):
-    ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+    ray.init(address="local", num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
     first, second = workers = [Worker.remote() for _ in range(2)]
     ray.get([first.meet.remote(second), second.meet.remote(first)])
     for step in range(STEPS):
