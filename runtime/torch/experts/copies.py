@@ -110,12 +110,17 @@ def watch(module: Any) -> None:
     _copies.new_record()
 
 
+def _forget(_: Any = None) -> None:
+    LOADS.forget()
+    if _copies is not None:
+        _copies.forget()
+
+
 def leave_compiled_alone(module: Any) -> None:
-    """Forget all before something is compiled; ``module`` is ``torch._dynamo.callback``."""
+    """Forget all before a module is compiled, which warns of hooks; ``module`` is ``torch._dynamo.eval_frame``."""
+    _patches.surround(module.OptimizedModule, "__init__", _forget, lambda *_: None, "compiled modules")
 
-    def begins(_: Any = None) -> None:
-        LOADS.forget()
-        if _copies is not None:
-            _copies.forget()
 
-    module.on_compile_start(begins)
+def watch_compilation(module: Any) -> None:
+    """The same before anything is compiled; ``module`` is ``torch._dynamo.callback``."""
+    module.on_compile_start(_forget)
