@@ -227,6 +227,11 @@ KINDS = (
         "Ranks wait for others that never arrive.",
         (
             Claim("{Ranks} wait for each other in a cycle (deadlock)", ("circle",)),
+            Claim("{Ranks} {waits|wait} for a remote call that no process has begun", ("unbegun",)),
+            Claim(
+                "{Ranks} never returned the result that keeps {ranks:waiting_ranks} waiting",
+                ("unreturned", "waiting_ranks"),
+            ),
             Claim(
                 "{Ranks} never reached the {text:operation} that keeps {ranks:waiting_ranks} waiting, but "
                 "{waits|wait} in {text:also_in}",

@@ -8,7 +8,7 @@ import numpy as np
 
 from scalana.detectors.efficiency.run_efficiency import between_setup_and_end
 from scalana.detectors.whatif.replay import Change, Replay
-from scalana.graphs.arrays.types import BoolArray, FloatArray
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps
@@ -34,13 +34,6 @@ class Stretch:
     def step_s(self) -> float:
         """What a step takes, the mean."""
         return (self.end_s - self.begin_s) / self.steps
-
-    def without(self, rows: BoolArray, seconds: FloatArray, timeline: Timeline) -> Change:
-        """The run without what some ``rows`` of own work take of it in the stretch: ``seconds``; each
-        ``[rows of work]``."""
-        bursts = len(timeline.calls) + len(timeline.locations)
-        removed_s = np.bincount(timeline.own.burst[rows], (seconds * self.row_part)[rows], bursts)
-        return Change.of(np.asarray(removed_s, np.float64))
 
     def left_s(self, changes: list[Change], replay: Replay) -> list[float]:
         """What a step takes with each of some changes."""

@@ -14,6 +14,10 @@ class OpenOperation(Flat):
     waiting_ranks: list[int]
     operation: str
     sequence: int
+    unreturned: bool = False
+    """Whether they wait for the result of a remote call that the rank has to return."""
+    unbegun: bool = False
+    """Whether the rank itself waits for a remote call that no process has begun."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from scalana.graphs.dependences.unmatched import OpenCall
 
 
+_RESULT = "result"
+
+
 def advise(
     rank: int,
     operation: str,
@@ -35,11 +38,18 @@ def advise(
         else:
             pairs = "rank " + ", ".join(f"{waiting} for {awaited}" for waiting, awaited in following)
         return f"A deadlock: {pairs}. One of them must do what the other waits for before it waits itself."
-    if rank in by_rank:
+    if rank in by_rank and by_rank[rank].awaited.is_untaken:
+        return (
+            f"{who[0].upper()}{who[1:]} waits for a call that no process has begun: compare the resources that it asks "
+            "for with those of the cluster that are free, and check whether all workers wait themselves."
+        )
+    if rank in by_rank and operation != _RESULT:
         other = BY_CODE[by_rank[rank].operation].name
         if other == operation:
             return f"{who[0].upper()}{who[1:]} is in another {operation}: compare the sizes and types of the tensors."
         return f"Ranks disagree on the next operation: {operation} here, {other} on {who}."
+    if operation == _RESULT:
+        return f"{who[0].upper()}{who[1:]} never returned from this call: check what it does there."
     if asks:
         return f"{who[0].upper()}{who[1:]} never reached this {operation}: it asked for something that did not arrive."
     return f"{who[0].upper()}{who[1:]} never reached this {operation}: check what it was doing, or whether it ended."

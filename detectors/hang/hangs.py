@@ -38,6 +38,8 @@ def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
         for rank in _absent(call, waiting, left, run):
             last = _last_awaited(rank, by_rank, waiting, left, run)
             awaited[min(_circle(last, by_rank), default=last)].append(call)
+        if call.awaited.is_untaken:
+            awaited[call.rank].append(call)
     asking = {
         rank
         for rank in awaited
@@ -100,6 +102,9 @@ def _left(timeline: Timeline, waiting: list[OpenCall]) -> Left:
 def _absent(call: OpenCall, waiting: list[OpenCall], left: Left, run: RunInfo) -> list[int]:
     """Ranks that an open call waits for: those of its communicator that are not in it, nor were, or its partner."""
     operation = BY_CODE[call.operation]
+    if call.operation in TAKING:  # where a pool or queue of its own is asked, its child says more
+        place = run.last_places.get(call.rank)
+        return [] if place is not None and place.child is not None else list(call.awaited.ranks)
     partner = _partner(call)
     if partner >= 0 or (call.peer >= 0 and operation.name in ("broadcast", "scatter")):
         return [call.peer] if call.peer not in (call.rank, *run.missing_ranks) else []
@@ -115,8 +120,10 @@ def _absent(call: OpenCall, waiting: list[OpenCall], left: Left, run: RunInfo) -
 
 
 def _partner(call: OpenCall) -> int:
-    """The one rank that an open call of a message or of a window waits for; -1 where it is of another kind."""
+    """The one rank that an open call of a message, a window or a result waits for; -1 where it is of another kind."""
     operation = BY_CODE[call.operation]
+    if call.awaited.ranks:
+        return call.awaited.ranks[0] if len(call.awaited.ranks) == 1 else -1
     return call.peer if operation.waits in _OF_TWO or operation.name == "send" else -1
 
 
@@ -174,7 +181,13 @@ def _finding(
     circle = _circle(rank, by_rank)
     also_in = BY_CODE[by_rank[rank].operation].name if rank in by_rank else None
     evidence = Evidence(
-        hang=OpenOperation(sorted({call.rank for call in calls}), operation, longest.seq),
+        hang=OpenOperation(
+            sorted({call.rank for call in calls}),
+            operation,
+            longest.seq,
+            unreturned=bool(longest.awaited.ranks),
+            unbegun=rank in by_rank and by_rank[rank].awaited.is_untaken,
+        ),
         place=PlaceTime(seconds),
         waits_at=_code_place(last, psg) if last.child is not None else None,
         deadlock=Deadlock(also_in, circle or None) if (rank in by_rank or circle) and last.child is None else None,

@@ -30,6 +30,7 @@ from scalana.detectors.when.cost_trend import Shape, trend_of
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.steps.window import periods_of_bursts
+from scalana.graphs.structure.psg import PSG, VertexKind
 
 KIND = "slow-rank"
 _PARTS_OF_IT = ("late-ranks", "serial", "unresolved")
@@ -134,15 +135,15 @@ class _Work:
 
     def _slow(self, rank: int, since: int, others: IntArray) -> _Slow | None:
         """A rank that works longer from a step on, if it is in more than one place."""
-        place_s, samples = self._by_place(since)
+        vertex, place_s, samples = self._by_place(since)
         usual_s = np.median(place_s[:, others], axis=1)
         times = float(place_s[:, rank].sum() / usual_s.sum())
-        slower = place_s[:, rank] > (1.0 + ORDINARY) * usual_s
+        more_s, slower = place_s[:, rank] - usual_s, place_s[:, rank] > (1.0 + ORDINARY) * usual_s
         near = _near(place_s[:, rank], usual_s, samples[:, rank], times)
         both = np.stack((place_s[:, rank], usual_s))  # what takes as long as ever may be little of what takes longer
         everything = (both[:, near].sum(axis=1) >= (1.0 - SLIGHT) * both.sum(axis=1)).all()
-        if times < 1.0 + ORDINARY or np.count_nonzero(slower) < 2:
-            return None  # a place alone says nothing of the rest
+        if times < 1.0 + ORDINARY or _is_one_part(vertex[slower], more_s[slower], self.facts.psg):
+            return None  # which may have more to do: it says nothing of the rest
         inside = (self.burst_rank == rank) & (self.burst_step >= since)
         worked_s = weighted_count(self.facts.timeline.own.burst, self.row_s, len(inside))
         removed_s = np.where(inside, worked_s * (1.0 - 1.0 / times), 0.0)
@@ -160,19 +161,19 @@ class _Work:
         key = step[there] * ranks + rank[there]
         return weighted_count(key, self.row_s[there], len(self.number) * ranks).reshape(-1, ranks)
 
-    def _by_place(self, since: int) -> tuple[FloatArray, FloatArray]:
-        """Seconds at each line of the source from a step on, and the samples that show them, each
-        ``[places, ranks]``."""
+    def _by_place(self, since: int) -> tuple[IntArray, FloatArray, FloatArray]:
+        """The vertex of each line of the source ``[places]``, seconds there from a step on, and the samples that show
+        them, each ``[places, ranks]``."""
         timeline = self.facts.timeline
         own, activities, ranks = timeline.own, timeline.activities, timeline.ranks
-        _, place = np.unique(np.stack((activities.vertex, activities.line)), axis=1, return_inverse=True)
+        known, place = np.unique(np.stack((activities.vertex, activities.line)), axis=1, return_inverse=True)
         place = place.reshape(-1)
         rows = np.flatnonzero(self.burst_step[own.burst] >= since)
         key = place[own.activity[rows]] * ranks + self.burst_rank[own.burst[rows]]
         places = int(place.max(initial=-1)) + 1
         columns = (self.row_s[rows], own.samples[rows].astype(np.float64))
         seconds, samples = (weighted_count(key, column, places * ranks).reshape(-1, ranks) for column in columns)
-        return seconds, samples
+        return known[0, :places], seconds, samples
 
     def finding(self, group: Sequence[_Slow]) -> Finding | None:
         """One finding of ranks that are slow alike; None where the run would be hardly shorter without."""
@@ -215,6 +216,24 @@ def _since(more: FloatArray) -> int | None:
     since = trend.jump if trend is not None and jumps else 0
     late = more[since:]
     return since if len(late) >= FEWEST_STEPS and float((late >= ORDINARY).mean()) >= NEARLY_ALL else None
+
+
+def _is_one_part(vertices: IntArray, more_s: FloatArray, psg: PSG) -> bool:
+    """Whether what takes longer is in one part of the program, a place or a loop within a step, which may have more to
+    do.
+
+    Args:
+        vertices: the places that take longer ``[places]``.
+        more_s: by how much ``[places]``.
+        psg: what they are vertices of.
+    """
+    of_part: dict[int, float] = {}
+    for vertex, seconds in zip(vertices.tolist(), more_s.tolist(), strict=True):
+        around = [psg[vertex], *psg.ancestors(vertex)]
+        loops = [one.index for one in around if one.kind is VertexKind.LOOP and not psg.makes_steps(one.index)]
+        part = loops[-1] if loops else vertex
+        of_part[part] = of_part.get(part, 0.0) + seconds
+    return max(of_part.values(), default=0.0) >= NEARLY_ALL * sum(of_part.values())
 
 
 def _near(seconds: FloatArray, usual_s: FloatArray, samples: FloatArray, times: float) -> BoolArray:

@@ -16,13 +16,14 @@ import numpy as np
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.efficiency.stretch import Stretch
 from scalana.detectors.facts import Facts
+from scalana.detectors.limits.data.loader_pace import Removal
 from scalana.detectors.rollup.named_place import CodeLocation, named_places
 from scalana.detectors.section_name import SectionName
 from scalana.detectors.thresholds.limits import MOST_FINDINGS
 from scalana.detectors.thresholds.shares import MINOR, WORTH_IF_ONCE
 from scalana.detectors.whatif.critical_path import CriticalPath, critical_path
 from scalana.detectors.whatif.replay import Change
-from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 
 _NONE = np.zeros(0, np.int64)
@@ -158,11 +159,12 @@ class _Shares:
     def __init__(self, facts: Facts, stretch: Stretch, path: CriticalPath) -> None:
         timeline, own = facts.timeline, facts.timeline.own
         self._facts, self._stretch, self._path = facts, stretch, path
+        self._removal = Removal.of(stretch, facts)
         location = burst_locations(timeline)
-        self._row_location, self._bursts = location[own.burst], len(location)
+        self._row_location, bursts = location[own.burst], len(location)
         self._row_part = stretch.row_part
         inside_s = own.seconds * self._row_part
-        of_burst = path.burst_s / np.maximum(np.bincount(own.burst, inside_s, self._bursts), 1e-300)
+        of_burst = path.burst_s / np.maximum(np.bincount(own.burst, inside_s, bursts), 1e-300)
         self._row_path_s = inside_s * np.minimum(of_burst, 1.0)[own.burst]
         self._transfer_s = facts.waits.transfer_s(timeline) * stretch.call_part
 
@@ -175,25 +177,18 @@ class _Shares:
         timeline = self._facts.timeline
         if place.is_transfer:
             here = np.isin(timeline.calls.vertex, place.vertices)
-            return self._shorter(np.where(here, part * self._transfer_s, 0.0))
+            return self._removal.of_transfers(np.where(here, part * self._transfer_s, 0.0))
         rows = np.isin(timeline.own.activity, place.activities)
-        return self._without(rows, part * timeline.own.seconds)
+        return self._removal.of_work(rows, part * timeline.own.seconds)
 
     def without_transfers(self) -> Change:
         """All transfers taken out: an ideal network."""
-        return self._shorter(self._transfer_s)
-
-    def _shorter(self, transfer_s: FloatArray) -> Change:
-        """Calls that take so much less ``[calls]``."""
-        return Change.of(np.zeros(self._bursts), None, transfer_s)
+        return self._removal.of_transfers(self._transfer_s)
 
     def without_core_waits(self) -> Change:
         """All waiting for cores taken out."""
         own = self._facts.timeline.own
-        return self._without(np.ones(len(own), np.bool_), own.core_wait_s)
-
-    def _without(self, rows: BoolArray, seconds: FloatArray) -> Change:
-        return self._stretch.without(rows, seconds, self._facts.timeline)
+        return self._removal.of_work(np.ones(len(own), np.bool_), own.core_wait_s)
 
     def _of_work(self) -> list[PlaceProfile]:
         timeline, psg, steps = self._facts.timeline, self._facts.psg, self._stretch.steps

@@ -17,6 +17,7 @@ from scalana.detectors.evidence import CodePlace, Evidence
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import ADVICE
 from scalana.detectors.limits.causal_profile import HALF, NOTHING, CausalProfile
+from scalana.detectors.limits.data.loader_pace import Removal
 from scalana.detectors.limits.shared_cause import (
     SharedCause,
     all_spend_alike,
@@ -112,7 +113,8 @@ def _lines(facts: Facts) -> tuple[BoolArray, BoolArray]:
 def _cause(holders: _Holders, stretch: Stretch, profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """The cause, if a step without this waiting is so much shorter."""
     timeline, held_s = facts.timeline, holders.held_s
-    changes = [stretch.without(held_s > 0.0, part * held_s, timeline) for part in (HALF, NOTHING)]
+    removal = Removal.of(stretch, facts)
+    changes = [removal.of_work(held_s > 0.0, part * held_s) for part in (HALF, NOTHING)]
     half_s, without_s = stretch.left_s(changes, facts.replay)
     if not is_worth(without_s, profile):
         return []

@@ -12,6 +12,7 @@ from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
 from scalana.detectors.limits.advice import advise
 from scalana.detectors.limits.causal_profile import CausalProfile
+from scalana.detectors.limits.data.loading_work import loading_work
 from scalana.detectors.limits.shared_cause import SharedCause, place_of_work
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
@@ -23,7 +24,7 @@ from scalana.detectors.thresholds.factors import COMPARABLE
 from scalana.detectors.thresholds.shares import MAJORITY, MINOR, WORTH_IF_ONCE
 from scalana.detectors.whatif.replay import Change
 from scalana.graphs.arrays.types import FloatArray, IntArray
-from scalana.graphs.metrics import burst_locations, own_by_activity, own_by_rank
+from scalana.graphs.metrics import burst_locations, own_by_rank
 from scalana.graphs.steps.window import gap_edges
 
 KIND = "input-bound"
@@ -104,27 +105,6 @@ def loading_at(rows: IntArray, facts: Facts) -> Loading:
     longest = rows[int(np.argmax(spans.end_s(rows) - spans.start_s(rows)))]
     workers, data_set = int(spans.integers("workers")[longest]), int(spans.texts("dataset")[longest])
     return Loading(workers if workers >= 0 else None, spans.names[data_set] if data_set >= 0 else None)
-
-
-def loading_work(waits: DataWaits, facts: Facts) -> tuple[IntArray, FloatArray]:
-    """The activities that ranks wait in for data, or that others do meanwhile, with the seconds of each."""
-    timeline, psg, spans = facts.timeline, facts.psg, facts.ppg.spans
-    at = set(spans.places(waits.rows))
-    lines = {line for _, line in at}
-    functions = {psg.function_of(vertex): line for vertex, line in at if 0 <= vertex < len(psg)}
-    below = {v.index for vertex, _ in at if 0 < vertex < len(psg) for v in psg.walk(vertex)}
-    activities = timeline.activities
-    found = []
-    for number, (vertex, helper) in enumerate(zip(activities.vertex.tolist(), activities.helper.tolist(), strict=True)):
-        if helper and len(activities.waits_vertex):
-            vertex, line = int(activities.waits_vertex[number]), int(activities.waits_line[number])
-        else:
-            line = int(activities.line[number])
-        inside = vertex in below or (0 <= vertex < len(psg) and functions.get(psg.function_of(vertex)) == line)
-        if inside and line in lines:
-            found.append(number)
-    rows = np.array(found, np.int64)
-    return rows, own_by_activity(timeline, timeline.own.seconds)[rows]
 
 
 def loading_place(

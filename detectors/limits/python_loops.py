@@ -20,6 +20,7 @@ from scalana.detectors.evidence import Evidence
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import ADVICE
 from scalana.detectors.limits.causal_profile import HALF, NOTHING, CausalProfile
+from scalana.detectors.limits.data.loader_pace import Removal
 from scalana.detectors.limits.shared_cause import (
     SharedCause,
     all_spend_alike,
@@ -68,7 +69,8 @@ def python_loops(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     with_core_s = float(own.seconds[rows].sum() - own.core_wait_s[rows].sum())
     if float(own.cpu_s[rows].sum()) < MAJORITY * with_core_s:
         return []  # what rests waits for a core as well, each time that it goes on
-    changes = [stretch.without(rows, part * own.seconds, timeline) for part in (HALF, NOTHING)]
+    removal = Removal.of(stretch, facts)
+    changes = [removal.of_work(rows, part * own.seconds) for part in (HALF, NOTHING)]
     half_s, without_s = stretch.left_s(changes, facts.replay)
     if not is_worth(without_s, profile):
         return []

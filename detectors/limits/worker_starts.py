@@ -15,7 +15,8 @@ from scalana.detectors.evidence import Evidence, WorkerStarts
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import KEEP_WORKERS
 from scalana.detectors.limits.causal_profile import CausalProfile
-from scalana.detectors.limits.input_bound import KIND, loading_at, loading_work, saved_s
+from scalana.detectors.limits.data.loading_work import loading_work
+from scalana.detectors.limits.input_bound import KIND, loading_at, saved_s
 from scalana.detectors.limits.shared_cause import SharedCause, all_spend, all_spend_alike
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers

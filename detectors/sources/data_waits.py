@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
+from scalana.graphs.steps.periods import Periods
 from scalana.graphs.steps.steps import Steps
 
 
@@ -32,6 +34,12 @@ class DataWaits:
     """What a rank waits in a step, the mean."""
     workers: IntArray
     """Of the loader in which a rank waits longest, -1 where it is not known."""
+    in_step_s: FloatArray
+    """What each rank waits in each step ``[steps, ranks]``."""
+
+    def often(self, part: float) -> FloatArray:
+        """In which part of its steps each rank waits for more than a part of an average step."""
+        return np.asarray((self.in_step_s > part * self.step_s).mean(axis=0))
 
     def among(self, some: BoolArray, seconds: FloatArray) -> DataWaits:
         """Of some of the waits alone; both are ``[waits]``, ``seconds`` is what each lasts."""
@@ -73,4 +81,13 @@ def data_waits(spans: Spans, steps: Steps, ranks: int) -> DataWaits | None:
         (end_s[-1] - start_s[0]) / count,
         np.bincount(rank, seconds, ranks) / count,
         workers,
+        _in_steps(Periods.of(start_s, end_s), rank, middle_s[steady], seconds).reshape(count, ranks),
     )
+
+
+def _in_steps(steps: Periods, rank: IntArray, middle_s: FloatArray, seconds: FloatArray) -> FloatArray:
+    """Seconds of some waits, by step and rank ``[steps x ranks]``; the others are ``[waits]``."""
+    ranks = len(steps.first) - 1
+    step = steps.row_at(rank, middle_s)
+    inside = step >= 0
+    return weighted_count(step[inside] * ranks + rank[inside], seconds[inside], len(steps))

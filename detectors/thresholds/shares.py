@@ -85,6 +85,7 @@ Why: A choice: samples at the border of a place may fall to its neighbour.
 - `peers`: part of the time of those at a place, up to which another process does not do it
 - `steps`: part of the time of those that a finding names, up to which other ranks do next to nothing at its place
 - `uneven_lengths`: part of the most that a step takes at a place, up to which it is not run in a step
+- `loader_pace`: part of a step above which a rank waits for a batch
 """
 WORTH_IF_UNSTEADY = 0.03
 """WORTH_A_FINDING where a busy machine, or a coarse clock, may make some of it.
@@ -339,6 +340,7 @@ Why: Nothing else can be as much.
   to be no finding about its rank
 - `slow_source`: part of the ranks up to which those that load more are named
 - `python_loops`: part of the time in loops that must be on a CPU, or wait for one
+- `loader_pace`: part of waiting for data in which workers make batches
 """
 CLEAR_MAJORITY = 0.6
 """Part of a whole from which something decides for it where half is not enough.
@@ -407,11 +409,13 @@ Why: What is left is minor (MINOR).
 - `bounds`: of the bound: from here on a single layer decides it
 - `cost_trend`: part of the steps which are nearly all; and of the pairs of a step before a jump and one after it, that
   must differ as the levels do: else some steps do
-- `slow_ranks`: part of the steps in which a rank must be slow
+- `slow_ranks`: part of the steps in which a rank must be slow; and of what it takes longer in one place or loop, for
+  that to have more to do
 - `step_presence`: part of a cost that lies in steps which show what it usually is in a step
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 - `device_causes`: part of a step that devices must work to be what limits it
+- `loader_pace`: part of the steps in which a rank must wait for a batch, for workers that never rest
 - `expert_waits`: part of the lookups that a cache of the experts used last must explain
 """
 AWAITED = 0.95

@@ -118,12 +118,32 @@ class Replay:
     """What of every burst was waiting in unwritten calls; None where all were written ``[calls + locations]``."""
     last_s: FloatArray
     """When the last member of every instance came ``[instances]``."""
+    _unchanged_s: FloatArray | None = None
+    """When every location ends in a replay of the run as it was, once there was one ``[locations]``."""
 
     def ends_s(self, changes: Sequence[Change | None]) -> list[FloatArray]:
         """Replay the run with each of some changes, or as it was (None); returns when every location ends, each
         ``[locations]``."""
+        some = [change for change in changes if change is not None]
+        if self._unchanged_s is None and changes:  # asked for sooner or later: beside others it costs least
+            *found, self._unchanged_s = self._ends_s([*some, None])
+        else:
+            found = self._ends_s(some)
+        ends_s = iter(found)
+        return [self.unchanged_s if change is None else next(ends_s) for change in changes]
+
+    def _ends_s(self, changes: Sequence[Change | None]) -> list[FloatArray]:
+        """The same, none of them known."""
         at_once = min(CHANGES_AT_ONCE, -(-len(changes) // (os.cpu_count() or 1)))
         return [end for _, _, ends in self._replayed(changes, max(at_once, 1)) for end in ends]
+
+    @property
+    def unchanged_s(self) -> FloatArray:
+        """When every location ends in a replay of the run as it was ``[locations]``."""
+        if self._unchanged_s is None:
+            self.ends_s([None])
+        assert self._unchanged_s is not None
+        return self._unchanged_s
 
     def run_ends_s(self, changes: Sequence[Change]) -> tuple[float, list[float]]:
         """Return when the run ends as it was, and with each of some changes: when the last location does that is not
@@ -147,8 +167,7 @@ class Replay:
         length_s = float(locations.end_s.max(initial=0.0) - locations.start_s.min(initial=np.inf))
         if length_s <= 0.0:
             return 0.0
-        (end_s,) = self.ends_s([None])
-        return float(np.abs(end_s - locations.end_s).max()) / length_s
+        return float(np.abs(self.unchanged_s - locations.end_s).max()) / length_s
 
     def times_s(self, change: Change) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Entry and exit of every call ``[calls]`` and the end of every location ``[locations]``."""

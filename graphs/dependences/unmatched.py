@@ -11,11 +11,12 @@ from scalana.graphs.attribution.callpaths import Placer
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.attribution.placing import call_vertices
 from scalana.graphs.dependences.matching import Matching
+from scalana.graphs.dependences.under_way import NOBODY, Awaited, CallsUnderWay
 from scalana.graphs.readers.columns.gather import Gathered
 from scalana.runtime.operations import BY_NAME
 
 _NS = 1e-9
-_INIT = BY_NAME["init"].code
+_INIT, _RESULT = (BY_NAME[name].code for name in ("init", "result"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class OpenCall:
     """How long it had lasted when the record stopped."""
     peer: int = -1
     """World rank of partner or root, -1 for none."""
+    awaited: Awaited = NOBODY
+    """Of the wait for a result: who has to give it."""
 
 
 def open_calls(data: Gathered, matching: Matching, places: Places, placer: Placer) -> list[OpenCall]:
@@ -44,6 +47,7 @@ def open_calls(data: Gathered, matching: Matching, places: Places, placer: Place
     events, threads = data.events, data.threads
     meant = np.where(events.completes[rows] >= 0, events.completes[rows], rows)
     vertices = call_vertices(placer, places, events.path[rows], events.operation[meant])
+    under_way = CallsUnderWay(data) if (events.operation[rows] == _RESULT).any() else None
     result = []
     for row, what, vertex in zip(rows.tolist(), meant.tolist(), vertices.tolist(), strict=True):
         result.append(
@@ -56,6 +60,7 @@ def open_calls(data: Gathered, matching: Matching, places: Places, placer: Place
                 seq=int(events.seq[what]),
                 seconds=float(events.exit_ns[row] - events.enter_ns[row]) * _NS,
                 peer=int(events.peer[what]),
+                awaited=under_way.awaited(row) if under_way and events.operation[row] == _RESULT else NOBODY,
             )
         )
     return sorted(result, key=lambda call: (call.rank, call.since_s))

@@ -111,7 +111,7 @@ def _called(at: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any,
     if str(arguments[1]).startswith(INTERNAL):
         PATCHES.tried("a call", lambda: _leave_out(result))
     else:
-        _tell_submitted(at, _results, result)
+        _tell_submitted(at, _results, result, arguments[0])
 
 
 def _leave_out(result: Any) -> None:
@@ -137,14 +137,23 @@ def _is_called(handle: Any) -> bool:
     return descriptor is None or libraries.is_called(str(descriptor.module_name), str(descriptor.class_name))
 
 
-def _tell_submitted(at: tuple[int, int] | None, tasks_of: Callable[[Any], Iterable[bytes]], result: Any) -> None:
+def _tell_submitted(
+    at: tuple[int, int] | None, tasks_of: Callable[[Any], Iterable[bytes]], result: Any, actor: Any = None
+) -> None:
     if at is not None and result is not None:
         try:
             take_part()
+            to = _callee(actor)
             for task in tasks_of(result):
-                calls.submitted(ids.of_task(task), at)
+                calls.submitted(ids.of_task(task), at, to=to)
         except Exception as failure:
             PATCHES.failed("a call", failure)
+
+
+def _callee(actor: Any) -> int:
+    """The number of the process of an actor, by its handle; 0 where there is none."""
+    of = getattr(actor, "_ray_actor_id", None)
+    return 0 if of is None else calls.callee(ids.of_task(creation_of(of)))
 
 
 def _results(result: Any) -> list[bytes]:

@@ -37,10 +37,12 @@ class RecordTail:
 
     Args:
         file: the record; it need not be there yet.
+        keeps_progress: whether what was recorded when its program came further last is kept for as long as it is that.
     """
 
-    def __init__(self, file: str | os.PathLike[str]) -> None:
+    def __init__(self, file: str | os.PathLike[str], keeps_progress: bool = False) -> None:
         self.file = os.fspath(file)
+        self._keeps_progress = keeps_progress
         self.ended = False
         """Whether the record has its end."""
         self.last_ns = 0
@@ -53,6 +55,8 @@ class RecordTail:
         self._header = b""
         self._definitions: list[bytes] = []
         self._blocks: deque[_Block] = deque()
+        self._older: list[_Block] = []
+        """Those before them that are kept too."""
         self._pending = b""
 
     def update(self, keep_ns: int) -> bool:
@@ -74,15 +78,18 @@ class RecordTail:
             return False
         return before != (self.last_ns, self.ended)
 
-    def trim(self, before_ns: int) -> None:
-        """Forget what blocks say that end before a moment."""
+    def trim(self, before_ns: int, around: tuple[int, int] = (0, 0)) -> None:
+        """Forget what blocks say that end before a moment; where progress is kept, not those in which the program came
+        further last, nor those of the time ``around`` the last progress of the whole run."""
         while self._blocks and self._blocks[0].last_ns < before_ns:
-            self._blocks.popleft()
+            self._older.append(self._blocks.popleft())
+        kept = [(self.progress_ns, self.progress_ns), around] if self._keeps_progress else []
+        self._older = [one for one in self._older if any(_overlaps(one, *some) for some in kept)]
 
     @property
     def first_ns(self) -> int:
         """Where what is kept begins on CLOCK_MONOTONIC, 0 if nothing is."""
-        return next((block.first_ns for block in self._blocks if block.first_ns), 0)
+        return next((block.first_ns for block in (*self._older, *self._blocks) if block.first_ns), 0)
 
     def content(self, start_ns: int) -> bytes:
         """A record file of what is kept, which begins at a moment; empty as long as the file has no header."""
@@ -91,7 +98,7 @@ class RecordTail:
         if len(self._definitions) > 1:
             self._definitions = [b"".join(self._definitions)]
         said = _meta("start_ns", start_ns) + _meta(PROGRESS, self.progress_ns)
-        payloads = [*self._definitions, said, *(block.payload for block in self._blocks)]
+        payloads = [*self._definitions, said, *(block.payload for block in (*self._older, *self._blocks))]
         return self._header + b"".join(_framed(number, payload) for number, payload in enumerate(payloads))
 
     def _take(self, data: bytes) -> None:
@@ -127,6 +134,10 @@ class RecordTail:
         self.last_ns = max(self.last_ns, last_ns)
         self.progress_ns = max(self.progress_ns, progress_ns)
         self.ended = self.ended or ended
+
+
+def _overlaps(block: _Block, first_ns: int, last_ns: int) -> bool:
+    return block.first_ns <= last_ns and block.last_ns >= first_ns
 
 
 def _end_of_block(data: bytes, at: int) -> int | None:

@@ -61,6 +61,9 @@ _GOLDEN, _OTHER = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 _token: list[int] = []
 _count = count(1)
 """What ids are made of that this process gives: a number that others do not have, and how many there were."""
+_callees: dict[tuple[str, int], int] = {}
+_MOST_CALLEES = 1000
+"""Processes that this one calls: by the record in which they have a number."""
 _idle = _local()
 """``since``: when this thread had done its last call, and its CPU clock then."""
 _asking = _local()
@@ -88,9 +91,22 @@ def submit(call: int, nbytes: int = 0) -> None:
     _hand(_SUBMIT, call, nbytes)
 
 
-def submitted(call: int, at: tuple[int, int], takes_part: bool = True) -> None:
-    """It has done so at a moment that :func:`moment` told; ``takes_part``: and takes part in the run by that."""
-    _event(_SUBMIT, call, (at, at), takes_part=takes_part)
+def submitted(call: int, at: tuple[int, int], takes_part: bool = True, to: int = 0) -> None:
+    """It has done so at a moment that :func:`moment` told; ``takes_part``: and takes part in the run by that.
+
+    ``to`` is the number of the one process that can take it, of :func:`callee`, where it is known before it does.
+    """
+    _event(_SUBMIT, call, (at, at), tag=to, takes_part=takes_part)
+
+
+def callee(made: int) -> int:
+    """The number in this record of a process that knows itself by ``made`` (``session.made_as``)."""
+    known = session.record_path, made
+    number = _callees.get(known, 0)
+    if not number and session.core is not None and len(_callees) < _MOST_CALLEES:
+        number = _callees[known] = len(_callees) + 1
+        session.core.meta(f"callee {number}", str(made))
+    return number
 
 
 def reply(call: int, nbytes: int = 0, rests: bool = True, takes_part: bool = True) -> None:
@@ -422,6 +438,7 @@ def _forget() -> None:
     """A process was forked: what this thread did before it was another one's, and so are ids."""
     _idle.since = _asking.since = None
     _token.clear()
+    _callees.clear()
 
 
 session.when_started(_forget)

@@ -20,7 +20,7 @@ def add_following(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=hang_seconds,
         help="report a hang when no rank has come further for so long, or never (default: 10 times the longest pause "
-        "so far, 60 s at least)",
+        "so far, 60 s at least; 300 s at least at the start)",
     )
     parser.add_argument(
         "--on-hang",

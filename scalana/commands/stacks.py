@@ -34,7 +34,7 @@ up to a second ago. Nothing is sent to the processes, and nothing stops them.
         from scalana.live.stacks import groups_of, stack_lines
         from scalana.report.text.paint import Paint
 
-        with told(args.folder), RunTail(args.folder, _KEPT_S) as tail:
+        with told(args.folder), RunTail(args.folder, _KEPT_S, keeps_progress=True) as tail:
             tail.update()
             moment = moment_of(tail.write())
             paint, width = Paint(console.wants_color(sys.stdout)), console.width(sys.stdout)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 
 from scalana import console
@@ -80,6 +81,7 @@ def _follow(args: argparse.Namespace) -> int:
         aborts=args.on_hang == "abort",
     )
     parent = os.getppid()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing stays behind
     follower = Follower(args.folder, orders, lambda text: console.complain(text.replace("\n", "\n  ")))
     return follower.run(lambda: os.getppid() != parent)
 

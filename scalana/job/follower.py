@@ -1,4 +1,4 @@
-"""A process beside the job that follows its records: with the lowest priority, and only from some time on.
+"""A process beside the job that follows its records, from some time on; it lowers its priority by itself.
 
 What it finds out it prints on the standard error by itself. It ends with us.
 """
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 ABORT = 86
 """Exit code of one that asks for the end of the job."""
 _END_S = 5.0
-_LOWEST = 19
-"""Of the priorities that leave the processor to others."""
 
 
 class Follower:
@@ -77,13 +75,12 @@ class Follower:
                 env=dict(os.environ) if python is None else analysis_home.plain_environment(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                preexec_fn=_step_back,
+                preexec_fn=_leave_interrupts,
             )
         except (OSError, CommandError) as error:
             console.complain(f"the run is not followed while it goes on: {error}")
 
 
-def _step_back() -> None:
-    """Leave the processor to the job, and Ctrl-C too: we end the follower when the job has ended."""
-    os.nice(_LOWEST)
+def _leave_interrupts() -> None:
+    """Leave Ctrl-C to the job: we end the follower when the job has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

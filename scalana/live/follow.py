@@ -1,7 +1,8 @@
 """Follows a run to its end, and prints a line where its user has to know something: a verdict, a change, a hang.
 
 As long as nothing is to be found out, only what is appended to the records is read, by code that needs no more than the
-standard library.
+standard library. All that is done with the lowest priority, as the job needs the processor; but where the job comes no
+further, its ranks may wait in loops on all cores, and the lowest priority would get next to nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 
 from scalana.errors import RunDataError
 from scalana.job.follower import ABORT
+from scalana.live.aside import Aside
 from scalana.live.movement import Movement
 from scalana.live.quiet import Quiet
 from scalana.live.run_tail import RunTail
@@ -23,6 +25,7 @@ from scalana.runtime.record import layout
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from scalana.live.look import Looker
+    from scalana.live.view import Analysed
 
 _EVERY_S = 2.0
 _VERDICT_EVERY_S = 30.0
@@ -61,21 +64,25 @@ class Follower:
         self._say = say
         self._quiet = Quiet(orders.hang_after_s)
         self._movement = Movement()
+        self._aside = Aside()
         self._is_hanging = False
         self._hangs: list[dict[str, object]] = layout.hangs(folder)
 
     def run(self, is_over: Callable[[], bool]) -> int:
         """Follow until the run has ended, or ``is_over``. Returns the exit code."""
+        return self._aside.run(lambda: self._follow(lambda: is_over() or self._aside.is_left()))
+
+    def _follow(self, is_over: Callable[[], bool]) -> int:
         verdicts = _VerdictTimes(self._folder, self._orders, self._say) if self._orders.verdict_after else None
         try:
-            with RunTail(self._folder, _KEPT_S) as tail:
+            with RunTail(self._folder, _KEPT_S, keeps_progress=True) as tail:
                 while not (is_over() or tail.is_over()):
                     tail.update()
                     if self._orders.hangs and self._hangs_now(tail):
                         return ABORT
                     if verdicts is not None:
                         verdicts.look()
-                    time.sleep(_EVERY_S)
+                    self._aside.is_left(_EVERY_S)
         finally:
             if verdicts is not None:
                 verdicts.close()
@@ -94,6 +101,10 @@ class Follower:
             self._movement = Movement()
         if self._is_hanging or not self._quiet.is_due():
             return False
+        return self._aside.urgently(lambda: self._looks_close(tail, quiet_s))
+
+    def _looks_close(self, tail: RunTail, quiet_s: float) -> bool:
+        """Look at what the ranks do, and explain it if that is a hang. Whether the job is to be ended."""
         from scalana.live.hang import explain
         from scalana.live.now import moment_of
         from scalana.runtime.record.format import RecordError
@@ -154,10 +165,14 @@ class _VerdictTimes:
         assert self._looker is not None
         analysed = self._looker.look().analysed
         is_enough = analysed is not None and (bool(view.steps) or analysed.steps >= self._after)
-        if analysed is not None and is_enough and (line := self._verdicts.take(analysed, time.time())):
+        if analysed is not None and is_enough and (line := self._take(analysed)):
             self._say(line)
         self._next_step = last + self._after
         self._next_s = time.monotonic() + max(_VERDICT_EVERY_S, (time.process_time() - begin) / _SHARE)
+
+    def _take(self, analysed: Analysed) -> str:
+        assert self._looker is not None
+        return self._verdicts.take(analysed, time.time(), self._looker.history)
 
     def _is_due(self, view: View, last: int) -> bool:
         """Whether enough steps were made; where none are marked, whether it is worth to look for some."""

@@ -65,4 +65,5 @@ def _without_causes(groups: Sequence[Group]) -> list[str]:
         return []
     group = groups[0]
     file, line, function = group.one.stack.place
-    return [f"{names.place(file, line)} {function}: {group.who} {what(group)}; no rank waits in a recorded call"]
+    where = f"{names.place(file, line)} {function}: " if file else ""
+    return [f"{where}{group.who} {what(group)}; no rank waits in a recorded call"]

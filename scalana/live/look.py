@@ -13,6 +13,7 @@ from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.live.now import Moment, moment_of
 from scalana.live.productive import LiveCourse
 from scalana.live.run_tail import RunTail
+from scalana.live.step_history import StepHistory
 from scalana.live.view import Analysed, Cause, View
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Looker:
         self._run = RunFolder(folder)
         self._tail = RunTail(folder, _FIRST_S)
         self._shown: deque[tuple[int, float]] = deque(maxlen=_STEPS_SHOWN)
+        self.history = StepHistory()
+        """All steps that were seen."""
         self._known: dict[tuple[str, str, int, tuple[int, ...]], Cause] = {}
         self._analysed: Analysed | None = None
         self._last_steps: LastSteps | None = None
@@ -91,6 +94,7 @@ class Looker:
         """Add the steps that are new."""
         last = self._shown[-1][0] if self._shown else -1
         self._shown.extend((step, seconds) for step, seconds in moment.step_s.items() if step > last)
+        self.history.add(moment.step_s, time.time() - _behind_s(moment))
         if moment.step_s:
             self._keep(sorted(moment.step_s.values())[len(moment.step_s) // 2])
 

@@ -6,7 +6,8 @@ _LEAST_S = 60.0
 _TIMES = 10.0
 """As many times the longest pause so far is no pause any more."""
 _STARTING_S = 300.0
-"""Before anything was seen to end: imports, first compilations, and waiting for the last rank to start."""
+"""Before anything was seen to end: imports, first compilations, and waiting for the last rank to start. Nobody who says
+how long a step may take means these."""
 _MOST_S = 1800.0
 _AHEAD_S = 10.0
 """So long before the limit it is worth to look closer: then it is known at the limit what moves."""
@@ -30,9 +31,11 @@ class Quiet:
     @property
     def limit_s(self) -> float:
         """Seconds without anything that ends, from which on the job hangs."""
+        if not self._has_begun:
+            return max(self._given_s or 0.0, _STARTING_S)
         if self._given_s is not None:
             return self._given_s
-        return min(max(_LEAST_S, _TIMES * self._longest_s), _MOST_S) if self._has_begun else _STARTING_S
+        return min(max(_LEAST_S, _TIMES * self._longest_s), _MOST_S)
 
     def take(self, quiet_s: float, has_begun: bool) -> bool:
         """Take how long nothing has ended, and whether anything ever did; returns whether the job came further since

@@ -5,6 +5,7 @@ What an update costs depends on what was written since the last one, and on how 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -18,6 +19,8 @@ from scalana.runtime.record import layout
 from scalana.runtime.record.tail import RecordTail
 
 _FRESH_S = 60.0
+_AFTER_NS = 1_000_000_000
+"""A record is written about once a second: what ends with the last progress may stand in the next block."""
 _IN_MEMORY = "/dev/shm"
 
 
@@ -27,19 +30,29 @@ class RunTail:
     Args:
         folder: the folder of the run.
         keep_s: seconds before the latest moment of each host that are kept.
+        keeps_progress: whether as much is kept from before the moment at which the run came further last. Which calls
+            were under way then says who is waited for in a job that hangs.
     """
 
-    def __init__(self, folder: str, keep_s: float) -> None:
+    def __init__(self, folder: str, keep_s: float, keeps_progress: bool = False) -> None:
         self.folder = folder
         self.keep_s = keep_s
+        self._keeps_progress = keeps_progress
         self._tails: dict[str, RecordTail] = {}
         self._over: set[str] = set()
+        self._has_begun = False
+        """Whether any process ever came further: what has ended may be a program that another one started."""
         self._own = tempfile.mkdtemp(prefix="scalana-live-", dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
+        atexit.register(self._remove)
 
     def __enter__(self) -> RunTail:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._remove()
+        atexit.unregister(self._remove)
+
+    def _remove(self) -> None:
         shutil.rmtree(self._own, ignore_errors=True)
 
     def update(self) -> bool:
@@ -48,11 +61,15 @@ class RunTail:
         grown = False
         for file in layout.record_files(self.folder):
             if file not in self._over:
-                grown |= self._tails.setdefault(file, RecordTail(file)).update(keep_ns)
-        latest = self.latest_ns()
+                if file not in self._tails:
+                    self._tails[file] = RecordTail(file, self._keeps_progress)
+                grown |= self._tails[file].update(keep_ns)
+        self._has_begun |= any(tail.progress_ns for tail in self._tails.values())
+        latest, progress = self.latest_ns(), self.progress_ns()
         for file, tail in list(self._tails.items()):
-            before = latest[_host(file)] - keep_ns
-            tail.trim(before)
+            host = _host(file)
+            before = latest[host] - keep_ns
+            tail.trim(before, (progress[host] - keep_ns, progress[host] + _AFTER_NS))
             if tail.ended and tail.last_ns < before:
                 del self._tails[file]
                 self._over.add(file)
@@ -65,17 +82,20 @@ class RunTail:
             latest[_host(file)] = max(latest[_host(file)], tail.last_ns)
         return latest
 
-    def quiet(self) -> tuple[float, bool]:
-        """Seconds since anything of the run came further, and whether anything ever did."""
-        latest = self.latest_ns()
+    def progress_ns(self) -> dict[str, int]:
+        """When anything on a host came further last; by host."""
         progress: dict[str, int] = defaultdict(int)
         for file, tail in self._tails.items():
             progress[_host(file)] = max(progress[_host(file)], tail.progress_ns or tail.begin_ns)
+        return progress
+
+    def quiet(self) -> tuple[float, bool]:
+        """Seconds since anything of the run came further, and whether anything ever did."""
+        latest, progress = self.latest_ns(), self.progress_ns()
         here = socket.gethostname().replace("/", "_")
         if here in latest:  # also where nothing is written to the records any more
             latest[here] = time.monotonic_ns()
-        has_begun = bool(self._over) or any(tail.progress_ns for tail in self._tails.values())
-        return min(((latest[host] - progress[host]) * 1e-9 for host in latest), default=0.0), has_begun
+        return min(((latest[host] - progress[host]) * 1e-9 for host in latest), default=0.0), self._has_begun
 
     def is_over(self) -> bool:
         """Whether nothing more will come: the launcher says so, or nothing is written and no process is left here."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from scalana.live.step_history import StepHistory
 from scalana.live.view import Analysed, Cause
 from scalana.report import names
 
@@ -32,9 +33,15 @@ class Verdicts:
         self._seen: _State | None = None
         self._first_s = 0.0
 
-    def take(self, analysed: Analysed, unix_s: float) -> str:
+    def take(self, analysed: Analysed, unix_s: float, history: StepHistory | None = None) -> str:
         """The line to print now that the last steps are known; empty where nothing has changed for good: what is new
-        has to be there twice, in steps that follow each other."""
+        has to be there twice, in steps that follow each other.
+
+        Args:
+            analysed: the last steps.
+            unix_s: the time of day.
+            history: all steps that were seen, to say since when they take longer.
+        """
         cause = _largest(analysed)
         first = self._said is None
         self._first_s = self._first_s or analysed.step_s
@@ -46,14 +53,16 @@ class Verdicts:
         said, self._said = self._said, state
         clock = time.strftime("%H:%M:%S", time.localtime(unix_s))
         step = "" if analysed.last_step is None else f"step {analysed.last_step}, "
-        change = "" if said is None else self._change(said, state, analysed)
+        change = "" if said is None else self._change(said, state, analysed, history)
         return f"{step}{clock}: {change}{_words(analysed, cause)}"
 
-    def _change(self, said: _State, state: _State, analysed: Analysed) -> str:
+    def _change(self, said: _State, state: _State, analysed: Analysed, history: StepHistory | None) -> str:
         """What is other than it was said last."""
         parts = []
         if state.is_slower and not said.is_slower:
-            parts.append(f"steps take {analysed.step_s / self._first_s:.1f} times as long as at first")
+            since = history.slower_since() if history is not None else ""
+            longer = f"steps take {analysed.step_s / self._first_s:.1f} times as long as at first"
+            parts.append(", ".join(filter(None, (longer, since))))
         if said.is_slower and not state.is_slower:
             parts.append("steps are as short as at first again")
         if state.cause != said.cause:

@@ -25,9 +25,10 @@ def test_lookups_and_loads_of_each_function(tmp_path: Path) -> None:
     calls = [spans.attributes(row) for row in spans.rows("other", "experts").tolist()]
     assert {call["function"] for call in calls} >= {"Held.expert", "Held.fetch", "expert_weights"}
     kept = [call for call in calls if call["function"] == "expert_weights"]
-    missed = int(plain.stdout.split()[3])
+    missed = int(plain.stdout.splitlines()[-1].split()[2])
     # The first load of each function is what it was found by.
     assert (len(kept), sum(call["loads"] for call in kept)) == (12 * 3 - 1, missed - 1)
+    assert "raw_expert" not in {call["function"] for call in calls}, "somebody else holds it"
     assert "Held.describe" not in {call["function"] for call in calls if call["loads"]}
     loads = weight_loads_of(spans, 1)
     assert loads is not None and (loads.lookup, loads.load) == ("Held.expert", "Held.fetch")

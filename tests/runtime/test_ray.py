@@ -199,7 +199,7 @@ def test_methods_of_rays_own_are_not_recorded(told: list[tuple[Any, ...]]) -> No
 def test_nobody_is_told_to_answer_calls_of_rays_own_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     """As those that end an actor: whoever waits for them waits for no process of the program."""
     handed: list[int] = []
-    monkeypatch.setattr(callers.calls, "submitted", lambda call, at: handed.append(call))
+    monkeypatch.setattr(callers.calls, "submitted", lambda call, at, to=0: handed.append(call))
     monkeypatch.setattr(callers, "take_part", lambda: None)
     tasks = [bytes(23) + bytes([number]) for number in (1, 2)]
     first, second = (

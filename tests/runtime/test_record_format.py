@@ -370,7 +370,7 @@ def test_lost_definitions_leave_holes_and_no_circles(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_no_bytes_crash_the_reader(tmp_path: Path) -> None:
     file = tmp_path / "r.rec"
-    with RecordWriter(file, 150) as writer:
+    with RecordWriter(file, 600) as writer:
         for i in range(20):
             writer.event(2 * i + 2, 2, 10**12 + i * 1000, 500, seq=i, path=1)
             lane = writer.lane(i % 5, f"lane {i % 7}", i % 3 - 1)

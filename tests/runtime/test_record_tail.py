@@ -17,8 +17,9 @@ BLOCKS = 50
 ALL_NS = 1 << 62
 
 
-def write(file: Path, blocks: int = BLOCKS) -> list[int]:
-    """A record with a block a second, each with a path of its own; returns where each block ends."""
+def write(file: Path, blocks: int = BLOCKS, moving: int = BLOCKS) -> list[int]:
+    """A record with a block a second, each with a path of its own; returns where each block ends. Its program comes
+    further in the first ``moving`` of them."""
     with RecordWriter(file) as record:
         record.meta("rank", "3")
         record.meta("start_ns", str(S))
@@ -28,9 +29,10 @@ def write(file: Path, blocks: int = BLOCKS) -> list[int]:
             record.call_path(second, second - 1, second, 10 + second)
             record.sample(0, second * S + 1000, second, cpu_us=5)
             record.sample(0, second * S + 500_000_000, 1, cpu_us=5)
-            record.event(2 * second, BY_NAME["allreduce"].code, second * S, 1000, group=1, seq=second, path=second)
-            record.span(SPAN_TYPE["step"], f"name{second}", second * S, S // 2, attributes={"source": "user"})
-            record.total(1, BY_NAME["allreduce"].code, 1, second, 0, 5, 5)
+            if second <= moving:
+                record.event(2 * second, BY_NAME["allreduce"].code, second * S, 1000, group=1, seq=second, path=second)
+                record.span(SPAN_TYPE["step"], f"name{second}", second * S, S // 2, attributes={"source": "user"})
+                record.total(1, BY_NAME["allreduce"].code, 1, second, 0, 5, 5)
             record.flush()
     data, ends = file.read_bytes(), [16]
     while ends[-1] < len(data):
@@ -74,11 +76,27 @@ def test_kept_is_the_end_of_the_record(tmp_path: Path, increment: int) -> None:
 def test_what_is_kept_does_not_grow(tmp_path: Path) -> None:
     sizes = []
     for blocks in (200, 400):
-        write(tmp_path / f"{blocks}.rec", blocks)
+        write(tmp_path / f"{blocks}.rec", blocks, blocks)
         tail = RecordTail(tmp_path / f"{blocks}.rec")
         tail.update(10 * S)
         sizes.append(len(of(tail, tmp_path).samples))
     assert sizes[0] == sizes[1]
+
+
+def test_where_the_program_came_further_last_is_kept(tmp_path: Path) -> None:
+    """And what was recorded about then, of the whole run: not what lies between that and the end."""
+    file = tmp_path / "stands.rec"
+    write(file, moving=20)
+    kept: dict[bool, list[int]] = {}
+    for keeps in (False, True):
+        tail = RecordTail(file, keeps)
+        tail.update(10 * S)
+        kept[keeps] = [time // S for time in of(tail, tmp_path).samples.time_ns]
+    assert min(kept[False]) >= 39 and set(kept[True]) == {20, *kept[False]}
+    tail = RecordTail(file, keeps_progress=True)
+    tail.update(ALL_NS)
+    tail.trim(40 * S, (16 * S, 18 * S))
+    assert {time // S for time in of(tail, tmp_path).samples.time_ns} == {16, 17, 18, 20, *range(40, BLOCKS + 1)}
 
 
 def test_a_torn_block_waits_for_its_rest(tmp_path: Path) -> None:

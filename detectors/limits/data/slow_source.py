@@ -11,7 +11,8 @@ from scalana.detectors.evidence import Evidence, OtherLoading, SlowSource
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import advise_source
 from scalana.detectors.limits.causal_profile import CausalProfile
-from scalana.detectors.limits.input_bound import loading_at, loading_place, loading_work
+from scalana.detectors.limits.data.loading_work import loading_work
+from scalana.detectors.limits.input_bound import loading_at, loading_place
 from scalana.detectors.limits.shared_cause import SharedCause
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers

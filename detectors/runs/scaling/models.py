@@ -310,41 +310,50 @@ def _covariance(jacobian: FloatArray) -> FloatArray:
 
 def _scale(term: FloatArray, y: FloatArray, sigma: FloatArray) -> float:
     """The coefficient of ``y = b term``."""
-    weighted = term / sigma**2
-    return max(float(weighted @ y) / float(weighted @ term), 0.0)
+    return float(_scales(term, y, sigma))
+
+
+def _scales(terms: FloatArray, y: FloatArray, sigma: FloatArray) -> FloatArray:
+    """Those of several terms ``[terms, sizes]``, each by itself ``[terms]``."""
+    weighted = terms / sigma**2
+    return np.maximum(weighted @ y / (weighted * terms).sum(axis=-1), 0.0)
 
 
 def _pair(base: FloatArray, term: FloatArray, y: FloatArray, sigma: FloatArray) -> tuple[float, float] | None:
     """The coefficients of ``y = a base + b term``, None where one of them would not be positive, but for rounding: what
     one of them describes alone is left to the models that have one."""
+    a, b = _pairs(base, term, y, sigma)
+    return None if np.isnan(a) else (float(a), float(b))
+
+
+def _pairs(base: FloatArray, terms: FloatArray, y: FloatArray, sigma: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Those of several terms ``[terms, sizes]``, NaN for None; each ``[terms]``."""
     w = 1.0 / sigma**2
-    s, st, stt = (w * base) @ base, (w * base) @ term, (w * term) @ term
+    s, st, stt = (w * base) @ base, terms @ (w * base), (w * terms * terms).sum(axis=-1)
     determinant = s * stt - st * st
-    if determinant <= 1e-12 * s * stt:
-        return None
-    sy, sty = (w * base) @ y, (w * term) @ y
+    known = determinant > 1e-12 * s * stt
+    determinant = np.where(known, determinant, 1.0)
+    sy, sty = (w * base) @ y, terms @ (w * y)
     a, b = (stt * sy - st * sty) / determinant, (s * sty - st * sy) / determinant
     least = ROUNDING * y.max()
-    return (float(a), float(b)) if a * base.max() > least and b * term.max() > least else None
+    known &= (a * base.max() > least) & (b * terms.max(axis=-1) > least)
+    return np.where(known, a, np.nan), np.where(known, b, np.nan)
 
 
 def _free(p: FloatArray, y: FloatArray, sigma: FloatArray, *, with_constant: bool) -> Model | None:
     """The best power with an exponent from a fine grid."""
-    best: tuple[float, Model] | None = None
-    for exponent in FREE.tolist():
-        term = p**exponent
-        if with_constant:
-            pair = _pair(np.ones_like(p), term, y, sigma)
-            if pair is None or exponent == 0.0:
-                continue
-            model = Model(pair[0], pair[1], exponent)
-        else:
-            model = Model(0.0, _scale(term, y, sigma), exponent)
-        residual = (y - model(p)) / sigma
-        misfit = float(residual @ residual)
-        if best is None or misfit < best[0]:
-            best = misfit, model
-    return best[1] if best is not None else None
+    terms = p ** FREE[:, None]
+    if with_constant:
+        constant, coefficient = _pairs(np.ones_like(p), terms, y, sigma)
+        constant[FREE == 0.0] = np.nan
+    else:
+        constant, coefficient = np.zeros(len(FREE)), _scales(terms, y, sigma)
+    known = np.flatnonzero(~np.isnan(constant))
+    if not len(known):
+        return None
+    of_known = constant[known, None] + coefficient[known, None] * terms[known]
+    best = known[np.argmin((((y - of_known) / sigma) ** 2).sum(axis=1))]
+    return Model(float(constant[best]), float(coefficient[best]), float(FREE[best]))
 
 
 def _gradient(model: Model, p: FloatArray, parameters: int) -> FloatArray:

@@ -33,6 +33,8 @@ _LARGEST = 1 << 31
 _LONGEST_KEY = 64
 _MOST_KEYS = 4
 """Arguments that a key is made of."""
+_REFERENCES = 3
+"""To a function of a module: of the module, of who asks, and of ``sys.getrefcount`` itself."""
 _patches = Patches("torch")
 
 
@@ -122,7 +124,7 @@ class Loads:
         for one in chain.frames:
             if one.f_code not in self._surrounded:
                 for found in found_at(one):
-                    self._surround(found)
+                    self._surround(found, sum(other.f_code is one.f_code for other in chain.frames))
 
     def _module_name(self, chain: Chain) -> str:
         """Number of the outermost module that is called, and the name of the innermost one in it; empty for none."""
@@ -137,11 +139,14 @@ class Loads:
             number = self._objects[id(one)] = len(self._objects)
         return number
 
-    def _surround(self, found: Found) -> None:
+    def _surround(self, found: Found, running: int) -> None:
+        """Surround a function that ``running`` frames of this thread run."""
         if found.code in self._surrounded or len(self._surrounded) >= MOST_FUNCTIONS:
             return
         held = found.holder if isinstance(found.holder, dict) else found.holder.__dict__
         original = held[found.name]
+        if isinstance(found.holder, dict) and sys.getrefcount(original) - running > _REFERENCES:
+            return  # pickle would refuse what somebody else holds: it is not what its name leads to any more
 
         def enter(arguments: tuple[Any, ...]) -> Call | None:
             return self._enter(found, arguments)

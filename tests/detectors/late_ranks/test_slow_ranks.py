@@ -9,6 +9,7 @@ from scalana.detectors.analysis import Analysis
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
+from scalana.graphs.structure.psg import Place, VertexKind
 from scalana.report.findings.claims import claim
 from tests.detectors.jobs import steps, structure
 from tests.detectors.simulator import simulate
@@ -80,6 +81,19 @@ def some_places(step, rank, place):
 def test_a_rank_with_more_work_in_some_places_is_late_there() -> None:
     findings = analysed(some_places).findings
     assert findings and all(one.kind == "late-ranks" and one.ranks == [3] for one in findings)
+
+
+def test_a_rank_with_more_turns_of_one_loop_is_late_there() -> None:
+    """The lines of a loop take longer by one factor, each as often as it turns."""
+    timeline, names = simulate(program(always))
+    psg, seconds = structure(names), float(timeline.locations.end_s.max())
+    loop = psg.add(VertexKind.LOOP, Place("work.c", 8, 40, 4, "for (int i = 1; i <= sweeps; i++)"), 0)
+    for number, name in enumerate(names):
+        if name.startswith("kernel"):
+            psg[number].parent = loop
+    run = RunInfo(ranks=RANKS, seconds=seconds)
+    findings = analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run)).findings
+    assert all("for everything" not in claim(one, RANKS) and one.kind != "slow-rank" for one in findings)
 
 
 def test_a_rank_with_more_work_in_many_places_is_not_slow_for_everything() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from scalana.detectors.sources.data_waits import DataWaits
 
+NO_STEPS = np.zeros((0, 1))
 AHEAD = 2
 """Batches that each worker makes ahead."""
 
@@ -36,7 +37,7 @@ def test_what_more_workers_leave_is_what_comes_out(own_ms: float, made_ms: float
     step_ms, wait_ms = played(made_ms, own_ms, workers)
     waits = DataWaits(
         np.zeros(0, np.int64), np.zeros(0, np.int64), 100, np.array([step_ms / 1e3]), np.array([wait_ms / 1e3]),
-        np.array([workers]),
+        np.array([workers]), NO_STEPS,
     )  # fmt: skip
     for more in (2, 4, 8):
         left = float(waits.left(more, np.zeros(1))[0]) * wait_ms
@@ -45,7 +46,7 @@ def test_what_more_workers_leave_is_what_comes_out(own_ms: float, made_ms: float
 
 def test_no_more_than_the_cores_can_do() -> None:
     waits = DataWaits(
-        np.zeros(0, np.int64), np.zeros(0, np.int64), 100, np.array([0.1]), np.array([0.09]), np.array([1])
+        np.zeros(0, np.int64), np.zeros(0, np.int64), 100, np.array([0.1]), np.array([0.09]), np.array([1]), NO_STEPS
     )
     assert waits.left(8, np.zeros(1)) == pytest.approx([(0.1 / 8 - 0.01) / 0.09])
     assert waits.left(8, np.array([0.055])) == pytest.approx([0.5])

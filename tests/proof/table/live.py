@@ -9,6 +9,8 @@ from .topic import Topic, measured
 DOCUMENT = "docs/live.md"
 
 FOLLOWER = Command(("python -m tests.benchmarks.follower",))
+HANGS = Command(("python -m tests.benchmarks.hangs",), quiet=True)
+WATCHED = Command(("python -m tests.benchmarks.watch_cost",))
 LOOKS = Command(("python -m tests.benchmarks.live_update 250 2000",))
 
 TOPIC = Topic(
@@ -61,6 +63,42 @@ TOPIC = Topic(
             "<= 1.0",
             "%",
             number(r"then ([\d.]+) % of a core"),
+        ),
+    )
+    + measured(
+        DOCUMENT,
+        WATCHED,
+        (
+            "watch-cost",
+            "what `scalana watch` and verdicts add to the CPU time of a step of a job that is recorded",
+            "<= 0.2",
+            "%",
+            number(r"pairs of turns: ([-+\d.]+) % CPU a step"),
+        ),
+    )
+    + measured(
+        DOCUMENT,
+        HANGS,
+        (
+            "hangs-right",
+            "jobs of 12 that hang in different ways, of which the rank and the line are printed while they hang",
+            "== 12",
+            "jobs",
+            number(r"12 hangs: (\d+) right"),
+        ),
+        (
+            "hangs-after",
+            "the longest time from the limit until that is printed",
+            "<= 15.0",
+            "s",
+            number(r"at most ([\d.]+) s after the limit"),
+        ),
+        (
+            "hangs-alarms",
+            "alarms in 10 jobs that are slow but move",
+            "== 0",
+            "alarms",
+            number(r"10 slow jobs: (\d+) alarms, 0 failed"),
         ),
     ),
 )

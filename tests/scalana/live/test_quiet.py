@@ -32,7 +32,19 @@ def test_a_start_takes_its_time_and_is_no_pause() -> None:
 
 def test_a_limit_that_is_given() -> None:
     quiet = Quiet(7.0)
-    quiet.take(100.0, False)
+    quiet.take(100.0, True)
     assert quiet.is_due() and quiet.is_hang(moves=True)
     assert quiet.take(6.0, True) and not quiet.is_hang(moves=False)
     assert quiet.take(3.0, True) and not quiet.is_due()
+
+
+def test_a_start_takes_longer_than_a_limit_that_is_given() -> None:
+    """Imports and the rest of the start are no hang, however short the pauses of the job are to be."""
+    quiet = Quiet(7.0)
+    quiet.take(299.0, False)
+    assert not quiet.is_hang(moves=False)
+    quiet.take(301.0, False)
+    assert quiet.is_hang(moves=False)
+    long = Quiet(900.0)
+    long.take(301.0, False)
+    assert not long.is_hang(moves=False)

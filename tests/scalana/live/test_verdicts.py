@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from scalana.live import follow
+from scalana.live.step_history import StepHistory
 from scalana.live.verdicts import Verdicts
 from scalana.live.view import Analysed, Cause
 from tests.scalana.live.growing import GrowingRun
@@ -53,6 +56,36 @@ def test_steps_that_become_slower() -> None:
     assert not verdicts.take(analysed(step_s=0.2), 0.0)
     assert not verdicts.take(analysed(step_s=0.1), 0.0)
     assert "as short as at first again" in verdicts.take(analysed(step_s=0.1), 0.0)
+
+
+def history_of(step_s: Sequence[float], every: int = 1) -> StepHistory:
+    """Steps of these lengths; only each so manieth look saw any."""
+    history, numbers = StepHistory(), range(len(step_s))
+    for first in range(0, len(step_s), 20 * every):
+        seen = {number: step_s[number] for number in numbers[first : first + 20]}
+        history.add(seen, 1000.0 + sum(step_s[: first + len(seen)]))
+    return history
+
+
+def at(unix_s: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(unix_s))
+
+
+def test_steps_are_slower_since_a_step() -> None:
+    """Also where it was between two looks."""
+    slower = [*[0.1] * 100, *[0.15] * 40]
+    assert history_of(slower).slower_since() == f"since step 100 ({at(1010.0)})"
+    assert history_of([0.1] * 140).slower_since() == ""
+    assert history_of(slower, every=3).slower_since() == f"since step 80 to 120 ({at(1013.0)})"
+    assert history_of([0.1 + 0.001 * n for n in range(140)]).slower_since() == "more from step to step"
+
+
+def test_a_verdict_says_since_when_steps_are_slower() -> None:
+    verdicts, history = Verdicts(), history_of([*[0.1] * 100, *[0.15] * 40])
+    verdicts.take(analysed(), 0.0, history)
+    verdicts.take(analysed(step_s=0.15), 0.0, history)
+    line = verdicts.take(analysed(step_s=0.15), 0.0, history)
+    assert "steps take 1.5 times as long as at first, since step 100 (" in line
 
 
 def test_small_causes_are_not_worth_a_line() -> None:

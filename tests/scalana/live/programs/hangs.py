@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -58,6 +59,21 @@ def in_c(file):
 def lock(file):
     LOCK.acquire()
     stand()
+
+
+def threads(file):
+    """Two threads take two locks, each in another order."""
+    first, second, has_second = threading.Lock(), threading.Lock(), threading.Event()
+
+    def other():
+        with second:
+            has_second.set()
+            first.acquire()
+
+    first.acquire()
+    threading.Thread(target=other, daemon=True).start()
+    has_second.wait()
+    second.acquire()  # <- threads
 
 
 def loader(file):
@@ -112,6 +128,53 @@ def checkpoint(file):
             time.sleep(0.1)
 
 
+def compilation(file):
+    """Slow, but it compiles, by one short program after the other."""
+    source = f"{file}.c"
+    with open(source, "w") as opened:
+        opened.writelines(f"int f{n}(int x) {{ return x * {n} + {n}; }}\n" for n in range(400))
+    end = time.monotonic() + 9
+    while time.monotonic() < end:
+        subprocess.run(["cc", "-O2", "-c", source, "-o", f"{file}.o"], check=True)
+
+
+class Decoded(Dataset):
+    """Slow, but each sample comes from a file."""
+
+    def __init__(self, file):
+        self.file = file
+        with open(file, "wb") as opened:
+            opened.write(bytes(4 << 20))
+
+    def __len__(self):
+        return 90
+
+    def __getitem__(self, index):
+        with open(self.file, "rb") as opened:
+            opened.read()
+        time.sleep(0.1)
+        return index
+
+
+def first_batch(file):
+    for _ in DataLoader(Decoded(file), batch_size=90, num_workers=1):
+        pass
+
+
+def grade(index):
+    end = time.monotonic() + 9
+    layers = layer_functions()
+    while time.monotonic() < end:
+        for layer in layers:
+            layer(200000)
+
+
+def verifiers(file):
+    """Slow, but the worker of a pool is at work."""
+    with FORK.Pool(2) as workers:
+        workers.map(grade, range(1), 1)
+
+
 def trajectory(file):
     """Slow, but its calls end."""
     for _ in range(90):
@@ -119,16 +182,20 @@ def trajectory(file):
         time.sleep(0.1)
 
 
+def layer_functions():
+    layers = {}
+    for number in range(12):
+        exec(f"def layer{number}(n):\n    for i in range(n):\n        i * i", layers)
+    return [layers[f"layer{number}"] for number in range(12)]
+
+
 def evaluation(file):
     """Slow, but in many functions."""
-    names = [f"layer{number}" for number in range(12)]
-    layers = {}
-    for name in names:
-        exec(f"def {name}(n):\n    for i in range(n):\n        i * i", layers)
+    layers = layer_functions()
     end = time.monotonic() + 9
     while time.monotonic() < end:
-        for name in names:
-            layers[name](200000)
+        for layer in layers:
+            layer(200000)
 
 
 def other_program(file):
@@ -139,8 +206,9 @@ def other_program(file):
 EVERYBODY = {"circle": circle, "other-call": other_call}
 RANK_1 = {
     "absent": absent, "endless": endless, "holds-gil": holds_gil, "in-c": in_c, "lock": lock, "loader": loader,
-    "pool": pool, "file-lock": file_lock, "pipe": pipe, "server": server, "stopped": stopped,
+    "pool": pool, "file-lock": file_lock, "pipe": pipe, "server": server, "stopped": stopped, "threads": threads,
     "checkpoint": checkpoint, "trajectory": trajectory, "evaluation": evaluation, "other-program": other_program,
+    "compilation": compilation, "first-batch": first_batch, "verifiers": verifiers,
 }  # fmt: skip
 
 
@@ -156,7 +224,7 @@ def main(kind, file=""):
             elif kind == "trajectory":
                 for _ in range(90):
                     dist.recv(torch.zeros(1), 1)
-        dist.all_reduce(torch.ones(1))
+        dist.all_reduce(torch.ones(1))  # <- other-call
         time.sleep(0.1)
 
 

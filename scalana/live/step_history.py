@@ -1,0 +1,54 @@
+"""How long steps took, over a longer time of a run that goes on than is analysed; and since when they take longer."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+_MOST = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    number: int
+    seconds: float
+    end_unix_s: float
+
+
+class StepHistory:
+    """Steps that were seen; those between two looks may be missing."""
+
+    def __init__(self) -> None:
+        self._steps: deque[_Step] = deque(maxlen=_MOST)
+
+    def add(self, step_s: Mapping[int, float], unix_s: float) -> None:
+        """Take the steps that are new: seconds by number, the last of which has just ended at a time of day."""
+        last, end = self._steps[-1].number if self._steps else -1, unix_s
+        new: list[_Step] = []
+        for number, seconds in sorted(step_s.items(), reverse=True):
+            if number > last:
+                new.append(_Step(number, seconds, end))
+            end -= seconds
+        self._steps.extend(reversed(new))
+
+    def slower_since(self) -> str:
+        """Since when steps take longer, in words with the step and the time of day; empty where that is not clear."""
+        from scalana.detectors.when.cost_trend import Shape, trend_of
+
+        steps = list(self._steps)
+        trend = trend_of(np.array([one.seconds for one in steps]), np.array([one.number for one in steps], np.int64))
+        if trend is None or not trend.rises:
+            return ""
+        if trend.shape is Shape.LINE:
+            return "more from step to step"
+        if trend.jump <= 0:
+            return ""
+        before, after = steps[trend.jump - 1], steps[trend.jump]
+        at = time.localtime(after.end_unix_s - after.seconds)
+        is_known = after.number == before.number + 1
+        number = str(after.number) if is_known else f"{before.number + 1} to {after.number}"
+        return f"since step {number} ({time.strftime('%H:%M:%S', at)})"
