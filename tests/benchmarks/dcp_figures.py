@@ -56,8 +56,9 @@ class Machine:
     """Eight nodes of eight A100, as the artifact describes them, and how much of that programs reach.
 
     The first four are the artifact's. The others are round numbers that are the same for all figures. With the first
-    guess (kernels at 0.7 for dense and 0.5 for other masks, no time for a round; six batches) it was 10.8 points, and 26
-    of 32 signs were right; these were chosen from a dozen combinations, with the published figures in view.
+    guess (kernels at 0.7 for dense and 0.5 for other masks, no time for a round; six batches) the mean error was 10.8
+    points, and 26 of 32 signs were right; these were chosen from a dozen combinations, with the published figures in
+    view.
     """
 
     attention_flops: float = 280e12
