@@ -32,7 +32,7 @@ export SCALANA_CACHE := $(CURDIR)/build/cache
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help install mpi pipeline rl ray raylibs raylibs-test rllib rllib-test verl verl-test slurm slurm-test kernels recorders test
-.PHONY: quick quick-tests wheel-test check lint mypy pytest demo picture proof gpu-proof arena faults clean
+.PHONY: frameworks quick quick-tests wheel-test check lint mypy pytest demo picture proof gpu-proof arena faults clean
 
 help:
 	@echo 'make quick       linters, types and the fast tests (180 s of CPU time, on two cores at a time)'
@@ -40,6 +40,7 @@ help:
 	@echo 'make demo        record a sample with a planted fault on 4 ranks, and print the report'
 	@echo 'make rl          TRL in an environment of its own, for the tests of its recorder'
 	@echo 'make ray         Ray in a folder of its own, likewise'
+	@echo 'make frameworks  frameworks of others, for the figures on real programs; no part of make test'
 	@echo 'make rllib       what its RLlib needs, in a folder of its own; no part of make test'
 	@echo 'make rllib-test  the tests of whole jobs of RLlib'
 	@echo 'make raylibs     what Ray Train, Data, Tune and Serve need, likewise; no part of make test'
@@ -118,6 +119,17 @@ $(RL)/.installed: constraints.txt
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch trl
+	@touch $@
+
+# Frameworks of others, for the figures on real programs; no part of `make test`. It takes two minutes.
+FRAMEWORKS := build/frameworks
+frameworks:
+	@$(call optional,$(FRAMEWORKS))
+
+$(FRAMEWORKS)/.installed: tests/tools/frameworks.txt constraints.txt
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r $<
 	@touch $@
 
 # Ray, whose processes a recorder knows, in a folder of its own: with it come many packages that nothing else needs.

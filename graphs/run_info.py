@@ -11,6 +11,7 @@ import numpy as np
 from scalana.graphs.dependences.unmatched import OpenCall
 from scalana.graphs.host_cores import HostCores, core_numbers
 from scalana.graphs.host_traffic import HostTraffic, host_traffic
+from scalana.graphs.lost_hosts import LostHost, lost_hosts
 from scalana.graphs.progress.attempt_times import Attempt
 from scalana.graphs.progress.course import Course, course
 from scalana.graphs.readers.columns.gather import Communicator, Gathered
@@ -55,6 +56,8 @@ class RunInfo:
     missing_ranks: list[int] = field(default_factory=list)
     killed_ranks: list[int] = field(default_factory=list)
     """Ranks whose record stops without an end, and without having said why."""
+    lost_hosts: list[LostHost] = field(default_factory=list)
+    """Hosts that died while others went on."""
     worlds: list[World] = field(default_factory=list)
     names: ProcessNames = field(default_factory=ProcessNames)
     """What the processes are called: "rank 3", or "rollout 3" where there are several worlds."""
@@ -137,8 +140,18 @@ def describe_run(
         notes=_notes(folder, data, chosen.names, running),
         warnings=[*_unreadable(folder.troubles), *chosen.warnings],
     )
+    run.lost_hosts = lost_hosts(hosts, set(run.killed_ranks), _last_s(timeline, ranks))
     run.warnings += [*_on_other_hosts(run, folder), *_warnings(run, data, timeline)]
     return run
+
+
+def _last_s(timeline: Timeline, ranks: int) -> list[float]:
+    """The last moment in the record of each rank, since the first of the job; NaN where there is none ``[ranks]``."""
+    locations = timeline.locations
+    last_s = np.full(ranks, -np.inf)
+    np.maximum.at(last_s, locations.rank, locations.end_s)
+    last_s[~np.isfinite(last_s)] = np.nan
+    return list((last_s - float(np.min(locations.start_s, initial=np.inf))).tolist())
 
 
 def _on_other_hosts(run: RunInfo, folder: RunFolder) -> list[str]:
@@ -222,9 +235,15 @@ def _notes(folder: RunFolder, data: Gathered, names: ProcessNames, running: set[
 
 def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
     warnings = []
-    if run.killed_ranks:
+    lost = {rank for host in run.lost_hosts for rank in host.ranks}
+    warnings += [
+        f"{host.name} ({run.names.listed(list(host.ranks))}) was last heard of at {host.last_heard_s:.1f} s, other "
+        f"hosts at {host.others_last_s:.1f} s: none of its records has an end, and their last second may be missing"
+        for host in run.lost_hosts
+    ]
+    if killed := [rank for rank in run.killed_ranks if rank not in lost]:
         warnings.append(
-            f"the record of {run.names.listed(run.killed_ranks)} has no end: the process was killed or crashed, and "
+            f"the record of {run.names.listed(killed)} has no end: the process was killed or crashed, and "
             "its last second may be missing"
         )
     if len(data.hosts) > 1 and (alone := [h for h in range(1, len(data.hosts)) if data.clocks.ticks[h] == 0]):

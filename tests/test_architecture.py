@@ -182,7 +182,7 @@ ROOMS = {
         ("calls",),
         ("samples",),
         ("adjust", "bursts", "dependences", "spans", "steps"),
-        ("host_cores", "host_traffic"),
+        ("host_cores", "host_traffic", "lost_hosts"),
         ("run_info",),
         ("ppg",),
     ),

@@ -34,7 +34,7 @@ same."""
 
 _LOST = FrameRef("<lost>", "<lost>", 0, 0)
 _WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "subprocess.py")
-_WAITING_FOLDERS = ("/multiprocessing/", "/concurrent/futures/", "/torch/utils/data/")
+_WAITING_FOLDERS = ("/multiprocessing/", "/multiprocess/", "/loky/", "/concurrent/futures/", "/torch/utils/data/")
 _STARTS = re.compile(r"/(multiprocessing|multiprocess|loky/backend|billiard)/|^<frozen importlib")
 """What a line of code that starts a process may call: libraries that start processes, and their import."""
 _MANAGERS = re.compile(r"/(multiprocessing|multiprocess|runtime/remote)/managers\.py$")

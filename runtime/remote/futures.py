@@ -6,6 +6,8 @@ of a pool of threads belong to their process, and are no others that it could wa
 
 from __future__ import annotations
 
+from _thread import _local
+
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import calls, pickles, tasks
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 _CLOSED = 0
 """In place of a call's number, one more than which counts: there comes no other call."""
 _patches = Patches("concurrent.futures")
+_thread = _local()
+"""``submits``: whether this thread has handed over a call of a pool."""
 
 
 def patch_pools(module: Any) -> None:
@@ -66,6 +70,7 @@ def _submit(original: Function) -> Function:
                     call = calls.mixed(id_of_queue(self._call_queue), work + 1)
                     future._scalana_call = call
                     calls.submitted(call, before)
+                    _thread.submits = True
                     return
 
         _patches.tried("a call of a pool was not recorded", tell)
@@ -220,20 +225,24 @@ def _hand_over(original: Function) -> Function:
 
 
 def _come_back(original: Function) -> Function:
-    """What the thread of a pool waits for: a result, which it unpickles before others have it."""
+    """What the thread of a pool waits for: a result, which it unpickles before others have it. Where it hands the next
+    call over itself (joblib does, in what a result calls back), it does so after this wait."""
 
     def wait_result_broken_or_wakeup(self: Any) -> Any:
         pickles.begin_load()
+        since = calls.moment()
         found = original(self)
+        work = getattr(found[0], "work_id", None)
 
-        def tell() -> None:
-            work = getattr(found[0], "work_id", None)
-            if work is not None:
-                call = calls.mixed(id_of_queue(self.call_queue), work + 1)
-                pickles.loaded(pickles.RESULT, call, given=call, taken=call)
+        def tell(work: int) -> None:
+            call = calls.mixed(id_of_queue(self.call_queue), work + 1)
+            until = pickles.loading_since() or calls.moment()
+            if until is not None and since is not None and getattr(_thread, "submits", False):
+                calls.waited(call, since, until)
+            pickles.loaded(pickles.RESULT, call, given=call, taken=call)
 
-        if pickles.loading_since() is not None:
-            _patches.tried("a result was not recorded", tell)
+        if work is not None and (pickles.loading_since() is not None or getattr(_thread, "submits", False)):
+            _patches.tried("a result was not recorded", lambda: tell(work))
         return found
 
     return wait_result_broken_or_wakeup

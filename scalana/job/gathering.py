@@ -103,8 +103,10 @@ def _lead(ended: Ended, say: Callable[[str], None]) -> bool:
             lacking = wait_for_others(ended, say, lambda: receiver.receives, listens=receiver.listens)
     except KeyboardInterrupt:
         lacking = others_of(place, part)
-    if not lacking.none:
-        say(f"reporting without the records of {lacking}")
+    if lacking.absent:
+        say(f"reporting without the records of {Others((), lacking.absent)}")
+    if lacking.going:
+        say(f"reporting although the job has not ended on {Others(lacking.going, 0)}: records may lack their end")
     return True
 
 

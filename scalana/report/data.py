@@ -65,7 +65,11 @@ def _hosts(run: RunInfo) -> dict[str, Any]:
     """The hosts of a run, and which one each process is on."""
     hosts = list(dict.fromkeys(host for host in run.host_of_rank if host))
     rows = {host: row for row, host in enumerate(hosts)}
-    return {"hosts": hosts, "host_of_rank": [rows.get(host, -1) for host in run.host_of_rank]} if hosts else {}
+    lost = [{"host": host.name, "last_heard_s": plain(host.last_heard_s)} for host in run.lost_hosts]
+    return {
+        **({"hosts": hosts, "host_of_rank": [rows.get(host, -1) for host in run.host_of_rank]} if hosts else {}),
+        **({"lost_hosts": lost} if lost else {}),
+    }
 
 
 def _worlds(run: RunInfo) -> dict[str, Any]:

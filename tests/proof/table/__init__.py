@@ -8,6 +8,7 @@ from . import (
     arena,
     devices,
     faults,
+    frameworks,
     hosts,
     installing,
     lengths,
@@ -33,6 +34,7 @@ from .topic import Topic
 TOPICS: tuple[Topic, ...] = (
     accuracy.TOPIC,
     arena.TOPIC,
+    frameworks.TOPIC,
     scaling.TOPIC,
     pipelines.TOPIC,
     plans.TOPIC,

@@ -10,6 +10,8 @@ DOCUMENT = "docs/hosts.md"
 
 SLOW_LINK = Command(("python -m tests.benchmarks.slow_link",))
 IN_COLLECTIVES = Command(("python -m tests.benchmarks.slow_link --job collective --steps 20",))
+CLOCKS = Command(("python -m tests.benchmarks.hosts_clocks",))
+STARTING = Command(("python -m tests.benchmarks.hosts_start",), quiet=True)
 COLLECTING = Command(("python -m tests.benchmarks.collecting",))
 
 LINKS = measured(
@@ -63,4 +65,34 @@ COLLECTED = measured(
     ("collect-memory", "the same: its memory", "<= 64", "MiB", number(r"^memory of the first start: (\d+)")),
 )
 
-TOPIC = Topic("Hosts", (*LINKS, *IN_A_COLLECTIVE, *COLLECTED))
+ALIGNED = measured(
+    DOCUMENT,
+    CLOCKS,
+    (
+        "clocks-aligned",
+        "three emulated hosts, five collectives, time of day off by 20 ms a host: clocks off by at most",
+        "<= 5",
+        "ms",
+        number(r"off by 0.02 s: clocks off by ([\d.]+) ms"),
+    ),
+    (
+        "clocks-aligned-minute",
+        "the same with 60 s a host",
+        "<= 5",
+        "ms",
+        number(r"off by 60 s: clocks off by ([\d.]+) ms"),
+    ),
+)
+STARTED = measured(
+    DOCUMENT,
+    STARTING,
+    (
+        "hosts-start",
+        "until the program begins: a start on each of two hosts longer than each host alone by, median",
+        "<= 30",
+        "ms",
+        number(r"more than alone: median ([-\d.]+) ms"),
+    ),
+)
+
+TOPIC = Topic("Hosts", (*LINKS, *IN_A_COLLECTIVE, *ALIGNED, *STARTED, *COLLECTED))
