@@ -165,6 +165,7 @@ MINOR = 0.1
 
 Why: A choice: what is estimated from samples and clocks is seldom better known.
 
+- `blocks`: part of an even part by which sequences that are not cut may exceed it
 - `causal_blocks`: part of the mean seconds of ranks up to which they take nothing but blocks of a mask; part of the
   longest round from which others count
 - `causal_profile`: part of a step that ranks spend at a place off the critical path, from which it is replayed

@@ -22,7 +22,7 @@ import torch.distributed as dist
 import scalana
 
 CAUSE, PART, IS_LATE = sys.argv[1], float(sys.argv[2]), "late" in sys.argv[3:]
-STEPS, FIRST = (30, 6) if CAUSE != "recompile" else (14, 3)
+STEPS, FIRST = {"recompile": (14, 3), "cores": (300, 6)}.get(CAUSE, (30, 6))
 CONTENT = b"0" * 30_000_000
 LOG = tempfile.TemporaryFile("w")
 INBOX, TABLE, READY, STOP = queue.SimpleQueue(), threading.Lock(), threading.Event(), threading.Event()
