@@ -49,5 +49,7 @@ class ExpertWaits(Flat):
     expert_slots: int | None
     """Experts that the cache has room for, as lookups that need no load show; None where it keeps others than those
     that were used last."""
+    expert_slots_by_layer: bool
+    """Whether each layer has a cache with so much room."""
     other_loads: list[OtherLoads]
     """The shortest first; empty where a model of the lookups does not take as long as the run did."""

@@ -12,11 +12,16 @@ class Redistribution:
     """The run with another distribution of the sequences of each step over the ranks."""
 
     change: str
-    """``by-cost``, ``by-cost-same-memory``, ``by-tokens``, or ``split-evenly`` (a bound)."""
+    """``by-cost``, ``by-cost-same-memory``, ``by-tokens``, ``blocks``, or ``split-evenly``. The last two have not the
+    time for keys and values of other ranks: they are bounds."""
     saving_s: float
     """Seconds by which the run would be shorter, below 0 where it would be longer."""
     tokens: float | None
-    """Tokens of the rank that has most, as a multiple of the most that any has now; None where sequences are cut."""
+    """Tokens of the rank that has most, as a multiple of the most that any has now; None where sequences are cut
+    anywhere."""
+    received: float | None = None
+    """Where sequences are cut: tokens whose keys and values the rank that gets most gets from others, in the step with
+    most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,8 @@ def advise_experts(known: ExpertWaits) -> str:
         )
     best = known.other_loads[0]
     if best.change == "more-slots":
-        return f"Keep {best.slots} experts instead of {known.expert_slots}, if there is memory for them."
+        where = " in each layer" if known.expert_slots_by_layer else ""
+        return f"Keep {best.slots} experts{where} instead of {known.expert_slots}, if there is memory for them."
     when = "from the begin of the draft on" if best.change == "in-draft" else f"{best.layers} layers ahead"
     if best.change == "ahead" and best.layers == 1:
         when = "1 layer ahead"

@@ -20,7 +20,8 @@ from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.thresholds.factors import COMPARABLE
 from scalana.detectors.thresholds.shares import WORTH_IF_ONCE
 from scalana.graphs.arrays.segments import sum_by_key
-from scalana.graphs.spans.weight_loads import weight_loads_of
+from scalana.graphs.spans.experts.drafting import drafting_of
+from scalana.graphs.spans.experts.weight_loads import weight_loads_of
 
 KIND = "expert-loads"
 
@@ -35,7 +36,7 @@ class ExpertLoads:
         """What loops wait for experts. Where some ranks wait much longer than the median one, what they do more is for
         others to say."""
         loads = None if facts.is_part else weight_loads_of(facts.ppg.spans, facts.timeline.ranks)
-        experts = experts_of(loads) if loads is not None else None
+        experts = experts_of(loads, drafting_of(facts.ppg.spans, loads.uses)) if loads is not None else None
         if experts is None:
             return Outcome()
         sections: dict[str, object] = {EXPERTS.name: experts}
@@ -84,6 +85,7 @@ def waits_of(experts: Experts) -> ExpertWaits:
         costliest_layer_s=worst.exposed_s / ranks,
         expert_lookup=experts.loads.lookup,
         expert_loader=experts.loads.load,
-        expert_slots=experts.slots,
+        expert_slots=experts.room.slots if experts.room is not None else None,
+        expert_slots_by_layer=experts.room is not None and experts.room.by_layer,
         other_loads=experts.others,
     )

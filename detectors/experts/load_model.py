@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
-from scalana.graphs.spans.weight_loads import Uses
+from scalana.graphs.spans.experts.weight_loads import Uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,16 @@ class Plan:
     each at its lookup."""
     in_draft: bool = False
     """Whether those of all layers are loaded from when the draft model begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A cache that keeps the experts that were used last."""
+
+    slots: int
+    """Experts that it has room for."""
+    by_layer: bool = False
+    """Whether each layer has such a cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,7 @@ class Lookups:
     """What a load of the expert takes: as long as it took, or the mean of the loads where it was there."""
     missed: BoolArray
     weight: IntArray
+    layer: IntArray
     group: IntArray
     """Number of the layer and the pass that it is in."""
     turn: IntArray
@@ -58,24 +69,27 @@ class Lookups:
             np.where(uses.missed, uses.load_s, mean_s),
             uses.missed,
             uses.weight,
+            uses.layer,
             group,
             uses.turn,
         )
 
-    def seconds(self, plan: Plan, slots: int | None = None) -> float:
+    def seconds(self, plan: Plan, room: Room | None = None) -> float:
         """What all of it takes, from the first lookup to the end of the last one. O(uses log uses).
 
         Args:
             plan: when experts are loaded.
-            slots: of a cache that keeps those that were used last; None where the lookups that needed a load in the run
-                need one, and no others.
+            room: of the cache; None where the lookups that needed a load in the run need one, and no others.
         """
         count = len(self.weight)
         begun_at = self._begun_at(plan)
         order = np.argsort(begun_at, kind="stable")
         queue = [*zip(begun_at[order].tolist(), order.tolist(), strict=True), (count, -1)]
-        weight = (np.arange(count) if slots is None else self.weight).tolist()
-        cache = _Cache(count if slots is None else slots, np.flatnonzero(~self.missed) if slots is None else ())
+        weight = (np.arange(count) if room is None else self.weight).tolist()
+        layer = (self.layer if room is not None and room.by_layer else np.zeros(count, np.int64)).tolist()
+        cache = _Cache(count if room is None else room.slots)
+        if room is None:
+            cache.hold(np.flatnonzero(~self.missed).tolist())
         load_s, before_s, own_s = self.load_s.tolist(), self.before_s.tolist(), self.own_s.tolist()
         earlier_s = (self.draft_s if plan.in_draft else np.zeros(count)).tolist()
         now_s, place = 0.0, 0
@@ -83,10 +97,10 @@ class Lookups:
             now_s += before
             while queue[place][0] == use:
                 later = queue[place][1]
-                cache.load(weight[later], load_s[later], now_s - earlier_s[use])
+                cache.load((layer[later], weight[later]), load_s[later], now_s - earlier_s[use])
                 place += 1
-            cache.load(weight[use], load_s[use], now_s)
-            now_s = max(now_s, cache.used(weight[use])) + own_s[use]
+            cache.load((layer[use], weight[use]), load_s[use], now_s)
+            now_s = max(now_s, cache.used((layer[use], weight[use]))) + own_s[use]
         return now_s
 
     def _begun_at(self, plan: Plan) -> IntArray:
@@ -101,37 +115,45 @@ class Lookups:
 
 
 class _Cache:
-    """What is loaded, those that were used last, and when it is there."""
+    """What is loaded, those that were used last in each layer, and when it is there."""
 
-    def __init__(self, slots: int, held: Iterable[int]) -> None:
+    def __init__(self, slots: int) -> None:
         self._slots = slots
         self._link_s = 0.0
-        self._there_s = dict.fromkeys(map(int, held), 0.0)
+        self._there_s: dict[int, dict[int, float]] = {}
+        """By layer, then by weight, those that were used last behind."""
 
-    def load(self, weight: int, load_s: float, at_s: float) -> None:
+    def hold(self, weights: Iterable[int]) -> None:
+        """These are there from the beginning, in the only layer."""
+        self._there_s[0] = dict.fromkeys(weights, 0.0)
+
+    def load(self, weight: tuple[int, int], load_s: float, at_s: float) -> None:
         """Have something loaded over the link from then on, if it is not there or on its way."""
-        if weight not in self._there_s:
-            self._link_s = self._there_s[weight] = max(self._link_s, at_s) + load_s
-            if len(self._there_s) > self._slots:
-                del self._there_s[next(iter(self._there_s))]
+        there_s = self._there_s.setdefault(weight[0], {})
+        if weight[1] not in there_s:
+            self._link_s = there_s[weight[1]] = max(self._link_s, at_s) + load_s
+            if len(there_s) > self._slots:
+                del there_s[next(iter(there_s))]
 
-    def used(self, weight: int) -> float:
+    def used(self, weight: tuple[int, int]) -> float:
         """When something is there that is used now."""
-        there_s = self._there_s.pop(weight, self._link_s)
-        self._there_s[weight] = there_s
-        return there_s
+        there_s = self._there_s[weight[0]]
+        at_s = there_s.pop(weight[1], self._link_s)
+        there_s[weight[1]] = at_s
+        return at_s
 
 
-def distances(weight: IntArray) -> IntArray:
-    """How many other experts were looked up since the last lookup of each, -1 for its first one ``[uses]``. A cache of
-    those that were used last holds it if it has room for more."""
-    recent: list[int] = []
+def distances(weight: IntArray, cache: IntArray) -> IntArray:
+    """How many others were looked up in the same cache since the last lookup of each, -1 for its first one ``[uses]``.
+    A cache of those that were used last holds it if it has room for more."""
+    recent: dict[int, list[int]] = {}
     result = np.full(len(weight), -1)
-    for place, one in enumerate(weight.tolist()):
-        if one in recent:
-            result[place] = recent.index(one)
-            del recent[result[place]]
-        recent.insert(0, one)
+    for place, (one, where) in enumerate(zip(weight.tolist(), cache.tolist(), strict=True)):
+        there = recent.setdefault(where, [])
+        if one in there:
+            result[place] = there.index(one)
+            del there[result[place]]
+        there.insert(0, one)
     return result
 
 

@@ -18,7 +18,7 @@ from scalana.detectors.finding import Finding, Series
 from scalana.detectors.late_ranks.advice import advise_packing
 from scalana.detectors.late_ranks.work_of_finding import work_of
 from scalana.detectors.lengths.length_costs import LengthCost, explained_by_ranks, fitted
-from scalana.detectors.lengths.packing import BY_COST, RULES, SPLIT, Rule, as_change, packed
+from scalana.detectors.lengths.packing import BLOCKS, BY_COST, RULES, SPLIT, Rule, as_change, in_blocks, packed
 from scalana.detectors.lengths.step_lengths import StepLengths
 from scalana.detectors.thresholds.factors import LARGER_INPUT, SAME_SIZE
 from scalana.detectors.thresholds.shares import EXPLAINED, MAJORITY, NEXT_TO_NOTHING, WORTH_IF_UNSTEADY
@@ -201,14 +201,17 @@ class _LengthFit:
         sums = [packed(lengths, cost, rule) for rule in rules]
         more_s = [cost.seconds(tokens - lengths.tokens, squares - lengths.squares) for tokens, squares in sums]
         costs = cost.seconds(lengths.tokens, lengths.squares)
-        more_s.append(costs.mean(axis=1, keepdims=True) - costs)
+        blocks = in_blocks(lengths, cost)
+        more_s += [blocks.seconds - costs, costs.mean(axis=1, keepdims=True) - costs]
         changes = [as_change(lengths, more, timeline) for more in more_s]
         measured_s, ends_s = self.facts.replay.run_ends_s(changes)
-        names = [*(rule.name for rule in rules), SPLIT]
-        most = [*(float(tokens.max() / lengths.tokens.max()) for tokens, _ in sums), None]
+        names = [*(rule.name for rule in rules), BLOCKS, SPLIT]
+        sizes = [*(tokens for tokens, _ in sums), blocks.tokens]
+        most = [*(float(tokens.max() / lengths.tokens.max()) for tokens in sizes), None]
+        received = [*(None for _ in rules), float(blocks.received.max()), None]
         return [
-            Redistribution(name, measured_s - end_s, tokens)
-            for name, end_s, tokens in zip(names, ends_s, most, strict=True)
+            Redistribution(name, measured_s - end_s, tokens, came)
+            for name, end_s, tokens, came in zip(names, ends_s, most, received, strict=True)
         ]
 
 

@@ -23,7 +23,8 @@ class Prediction:
 
     change: str
     """``balance``, ``expected-first``, ``spread-groups``, ``cap``, ``partial``, ``more-rollouts``, ``more-trainers``,
-    ``faster-verifier``, ``overlapped-verifier``, ``sharded-sync``, ``balanced-rows`` or ``no-slow-process``."""
+    ``faster-verifier``, ``overlapped-verifier``, ``sharded-sync``, ``balanced-rows`` or ``no-slow-process``;
+    reports add ``one-step-off`` and ``trajectory-async``."""
     text: str
     """What is changed, in words."""
     step_s: float

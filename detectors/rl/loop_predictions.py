@@ -12,6 +12,7 @@ from scalana.detectors.rl.advice import CHANGES
 from scalana.detectors.rl.causes import Rollouts, Speeds, tokens_of
 from scalana.detectors.rl.dealing import Dealing, handed_one_by_one
 from scalana.detectors.rl.decode import Decoding, dealt, free_first, longest_first
+from scalana.detectors.rl.list_scheduling import predictions, queue_of
 from scalana.detectors.rl.loop import DOINGS, Loop
 from scalana.detectors.rl.phases import Doing
 from scalana.detectors.rl.remedies import remedies
@@ -25,6 +26,9 @@ from scalana.graphs.steps.window import gap_edges
 
 LEAST_CUT, MOST_CUT = 0.01, 0.1
 """... but at least and at most such a part of all."""
+
+_OF_STEPS = ("balance", "spread-groups", "expected-first", "cap", "partial", "more-rollouts")
+"""Changes that are predicted of the rollout of a step; of a queue, where there are no such."""
 
 Deal = Callable[[int], list[list[float]]]
 """Lengths that each process generates in a step ``[ranks][trajectories]``."""
@@ -166,13 +170,27 @@ def predict(
     modelled = next((each.error for each in tries if each.change == "balance"), 0.0)
     tries += [_Try(each.change, each.less_s, modelled if each.modelled else 0.0) for each in remedies(loop, dealing)]
     tries = [each for each in tries if np.abs(each.less_s).any()]
+    queue = queue_of(loop)
+    scheduled = predictions(loop, queue, *cut_of(loop)) if queue is not None else []
+    if queue is not None:
+        tries = [each for each in tries if each.change not in _OF_STEPS]
     saved = replayer.saved_s([replayer.without(each.less_s, each.unlike) for each in tries])
     off = replayer.error()
     step_s = float(loop.step_s().mean())
-    return [
+    replayed = [
         Prediction(each.change, each.text(), step_s - save / loop.steps, each.error + off)
         for each, save in zip(tries, saved, strict=True)
     ]
+    return scheduled + replayed
+
+
+def cut_of(loop: Loop) -> tuple[float, float]:
+    """Tokens beyond which the longest trajectories may be cut, and the part of all tokens that is beyond."""
+    made = loop.trajectories
+    known = made.tokens[(made.step >= 0) & ~np.isnan(made.tokens)]
+    cut = min(max(LEAST_CUT, CUT_TRAJECTORIES / len(known)), MOST_CUT)
+    cap = float(np.quantile(known, 1.0 - cut, method="lower"))
+    return cap, float(np.maximum(known - cap, 0.0).sum() / known.sum())
 
 
 def _handed(dealing: Dealing, step: int, most: float = np.inf) -> list[list[float]]:
@@ -237,9 +255,7 @@ def _of_generation(dealing: Dealing, spread: bool) -> list[_Try]:
     def recorded(step: int) -> list[list[float]]:
         return [tokens_of(loop, rank, step).tolist() for rank in range(ranks)]
 
-    cut = min(max(LEAST_CUT, CUT_TRAJECTORIES / len(known)), MOST_CUT)
-    cap = float(np.quantile(known, 1.0 - cut, method="lower"))
-    lost = float(np.maximum(known - cap, 0.0).sum() / known.sum())
+    cap, lost = cut_of(loop)
 
     def capped(step: int) -> list[list[float]]:
         if dealing.one_by_one:

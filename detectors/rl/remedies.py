@@ -9,10 +9,10 @@ import numpy as np
 from scalana.detectors.rl.causes import tokens_of
 from scalana.detectors.rl.dealing import Dealing
 from scalana.detectors.rl.decode import longest_first
+from scalana.detectors.rl.list_scheduling import runs_on
 from scalana.detectors.rl.loop import DOINGS, Loop
 from scalana.detectors.rl.phases import Doing
 from scalana.detectors.thresholds.factors import DOUBLED
-from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
@@ -84,7 +84,7 @@ def _more_rollouts(loop: Loop, dealing: Dealing | None) -> Remedy:
     waits = loop.own_s[:, :, Doing.STARVATION]
     length = np.stack([np.diff(process.bounds_s) for process in loop.processes])
     less[:, :, Doing.STARVATION] = waits - np.maximum(length / DOUBLED - (length - waits), 0.0)
-    if dealing is not None and loop.timed and _runs_on(loop):
+    if dealing is not None and loop.timed and runs_on(loop):
         less[:, :, Doing.GENERATION] = loop.own_s[:, :, Doing.GENERATION] * (1.0 - 1.0 / DOUBLED)
         return Remedy("more-rollouts", less, True)
     for step in range(loop.steps if dealing is not None else 0):
@@ -97,13 +97,6 @@ def _more_rollouts(loop: Loop, dealing: Dealing | None) -> Remedy:
             took_s[rank] = max(dealing.decoding.seconds(tokens[part::DOUBLED]) for part in range(DOUBLED))
         less[:, step, Doing.GENERATION] = np.maximum(dealing.less_s(step, took_s), 0.0)
     return Remedy("more-rollouts", less, dealing is not None)
-
-
-def _runs_on(loop: Loop) -> bool:
-    """Whether generation goes on when a step ends, whatever step its trajectories are for."""
-    made, ends_s = loop.trajectories, loop.processes[0].bounds_s[1:-1]
-    under_way = (made.start_s[:, None] < ends_s) & (made.end_s[:, None] > ends_s)
-    return bool(len(ends_s)) and float(under_way.any(axis=0).mean()) >= MAJORITY
 
 
 def _more_trainers(loop: Loop) -> Remedy:

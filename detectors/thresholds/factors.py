@@ -130,6 +130,7 @@ DOUBLED = 2
 
 Why: The smallest change of a whole number.
 
+- `list_scheduling`: times as many places at which trajectories are generated
 - `loop_predictions`: times as fast as a verifier is in the prediction
 - `pools`: pieces into which each call is cut where pieces are smaller
 - `remedies`: times as many processes that generate, or that train

@@ -165,6 +165,7 @@ MINOR = 0.1
 
 Why: A choice: what is estimated from samples and clocks is seldom better known.
 
+- `blocks`: part of an even part by which sequences that are not cut may exceed it
 - `causal_blocks`: part of the mean seconds of ranks up to which they take nothing but blocks of a mask; part of the
   longest round from which others count
 - `causal_profile`: part of a step that ranks spend at a place off the critical path, from which it is replayed
@@ -282,6 +283,7 @@ Why: Nothing else can be as much.
 - `even_work`: part of the way to the slowest worker, from which another one is as slow
 - `host_transfers`: part of a transfer through which somebody must have waited for it
 - `hypotheses`: part of the unevenness of the simplest order, below which a more complicated one has the word
+- `list_scheduling`: part of the steps at whose end something is generated, where generation runs on
 - `held_locks`: part of what is waited for some work of threads, from which it is for a lock
 - `input_bound`
 - `worker_starts`: part of the waiting for data, from which it is for the start of workers
@@ -313,7 +315,6 @@ Why: Nothing else can be as much.
 - `pipeline.detector`: part of what a step takes longer that its causes must explain
 - `pools`: part of what ranks compute that must lie within calls of the pool
 - `reconcile`: part of what a finding speaks of that must be explained already for it to be left out
-- `remedies`: part of the steps at whose end something is generated, where generation runs on
 - `replicas`: part of the waiting of a pipeline, from which one other is what it waits for
 - `roles`: part of what a candidate's ranks compute at its place, from which another rank has the same work
 - `rounds`: part of the longest stay at a place, from which another rank does the same there

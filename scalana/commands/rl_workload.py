@@ -251,7 +251,7 @@ def _recorded(workload: Workload) -> int:
 
 def _replicas(args: argparse.Namespace, workload: Workload) -> int:
     """On how many to replay: as is said, or as was recorded."""
-    known = int(workload.replica.max(initial=-1)) + 1
+    known = len(workload.generating)
     if not args.replicas and not known:
         raise CommandError(f"{workload.source} does not say on how many replicas it was generated: give --replicas", 2)
     return args.replicas or known
@@ -261,9 +261,15 @@ def _settings(args: argparse.Namespace, workload: Workload, costs: tuple[Decode,
     """What to replay: each policy that was named, or all that apply."""
     from scalana.workload.replay import Setting
 
-    replicas, decode = _replicas(args, workload), costs[0]
-    chosen = args.policy or _applicable(POLICIES, 0 < _recorded(workload) <= replicas, decode)
-    return [Setting(name, replicas, decode, costs[1], args.staleness) for name in chosen]
+    replicas, decode, recorded = _replicas(args, workload), costs[0], _recorded(workload)
+    chosen = args.policy or _applicable(POLICIES, not workload.runs_on and 0 < recorded and not args.replicas, decode)
+    found = []
+    for name in chosen:
+        # What was recorded is replayed by the numbers of processes, some of which may not generate.
+        by_rank = name == "recorded" and not args.replicas
+        number, one = (recorded, decode) if by_rank else (replicas, decode.of(workload.generating))
+        found.append(Setting(name, number, one, costs[1], args.staleness))
+    return found
 
 
 def _applicable(names: Sequence[str], may_record: bool, decode: Decode) -> list[str]:
@@ -292,9 +298,10 @@ def _compared(args: argparse.Namespace, workload: Workload, costs: tuple[Decode,
     devices = args.devices or ([recorded] if recorded else [])
     if not devices:
         raise CommandError(f"{workload.source} does not say on how many devices it ran: give --devices", 2)
-    may_record = _recorded(workload) > 0 and devices == [recorded] and tensors == [1]
+    may_record = not workload.runs_on and _recorded(workload) > 0 and devices == [recorded] and tensors == [1]
     names = args.policy or _applicable(COMPARED, may_record, decode)
-    return compare(workload, Setting(names[0], 1, decode, steps, args.staleness), names, devices, tensors)
+    base = Setting(names[0], 1, decode if may_record else decode.of(workload.generating), steps, args.staleness)
+    return compare(workload, base, names, devices, tensors)
 
 
 def _costs(args: argparse.Namespace, workload: Workload) -> tuple[Decode, StepCosts | None]:

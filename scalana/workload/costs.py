@@ -6,11 +6,11 @@ context_s * K``, and gives each of them one token.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.graphs.arrays.types import FloatArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.workload.errors import WorkloadError
 
 MOST_SLOTS = 256
@@ -49,6 +49,10 @@ class Decode:
         floor = self.floor_s * (1.0 - WEIGHTS_PART + WEIGHTS_PART / times)
         shared = self.sequence_s / times, self.context_s / times, self.start_s, self.read_s / times
         return Decode(floor, *shared, self.slots, self.whole_batches)
+
+    def of(self, replicas: IntArray) -> Decode:
+        """The same with the factors of some recorded replicas alone, which are numbered from 0 on."""
+        return replace(self, factor=tuple(self.factor[one] for one in replicas.tolist() if one < len(self.factor)))
 
     def factors(self, replicas: int) -> FloatArray:
         """The same for any number of replicas: those that were not recorded are as fast as is usual ``[replicas]``."""

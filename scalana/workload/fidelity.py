@@ -100,8 +100,18 @@ def replayability(workload: Workload) -> Replayability:
     decode, costs = _fitted(workload.chosen(fit))
     tested = workload.chosen(test)
     assert tested.times is not None
-    replayed = replay(tested, Setting("recorded", tested.times.ranks, decode, costs))
+    replayed = replay(tested, as_recorded(tested, decode, costs))
     return Replayability(fit, test, tested.times.wall_s, replayed.step_s, phase_accuracy(tested.times, replayed.phases))
+
+
+def as_recorded(workload: Workload, decode: Decode, costs: StepCosts | None) -> Setting:
+    """How to replay recorded steps: on the replicas that they were recorded on; from one queue, where steps did not
+    await their trajectories."""
+    assert workload.times is not None
+    if workload.runs_on:
+        replicas = workload.generating
+        return Setting("async", len(replicas), decode.of(replicas), costs, staleness=workload.steps)
+    return Setting("recorded", workload.times.ranks, decode, costs)
 
 
 def phase_accuracy(times: StepTimes, replayed: Mapping[str, FloatArray]) -> dict[str, float]:

@@ -20,8 +20,9 @@ AWAITED = 0.95
 """Part of the trajectories under way that a step awaits where the rest is carried over."""
 PARTS = 16
 """Of a batch that trainers take as its trajectories end: the mini-batches of Laminar's experiments."""
-LONGER = 1.25
-"""How many times as long a decoding step may get on a replica that gets the tail of others."""
+LONGER, KNEE = 1.25, 2.0
+"""How many times as long a decoding step may get on a replica that gets the tail of others: a little where all wait for
+the tail, and to where a larger batch hardly brings more tokens where nobody does (Laminar's roofline batch)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,21 +235,21 @@ def _rules(workload: Workload, policy: Policy, setting: Setting) -> Rules:
         in_turn=policy.in_turn,
         pauses=not policy.apart,
         share=-(-batch // setting.replicas) if policy.shares else 0,
-        few=_few(workload, setting.decode) if policy.packs else 0,
+        few=_few(workload, setting.decode, KNEE if policy.shares else LONGER) if policy.packs else 0,
         parts=min(PARTS, batch) if policy.streams else 1,
         pull_s=relay.pull_s,
         late_s=relay.late_s,
     )
 
 
-def _few(workload: Workload, decode: Decode) -> int:
-    """Trajectories up to which a decoding step takes at most :data:`LONGER` times as long as one alone; 0 where that
-    is none but one."""
+def _few(workload: Workload, decode: Decode, longer: float) -> int:
+    """Trajectories up to which a decoding step takes at most so many times as long as one alone; 0 where that is none
+    but one."""
     held = float(np.nan_to_num(workload.prompt).mean() + workload.response.mean() / 2)
     each = decode.sequence_s + decode.context_s * held
     if each <= 0.0:
         return decode.slots
-    few = int((LONGER * (decode.floor_s + each) - decode.floor_s) / each)
+    few = int((longer * (decode.floor_s + each) - decode.floor_s) / each)
     return min(few, decode.slots) if few > 1 else 0
 
 

@@ -10,6 +10,9 @@ import numpy as np
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.workload.costs import Decode
 
+_SOON = 1e-3
+"""Part of a step by which the clocks of its processes may differ."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turns:
@@ -104,6 +107,19 @@ class Workload:
     def steps(self) -> int:
         """How many it has."""
         return int(self.step.max(initial=-1)) + 1
+
+    @property
+    def generating(self) -> IntArray:
+        """Replicas that generated some of it, as far as they are known, ascending."""
+        return np.unique(self.replica[self.replica >= 0])
+
+    @property
+    def runs_on(self) -> bool:
+        """Whether generation went on when most of its steps ended: it did not await their trajectories."""
+        if self.times is None or self.steps < 2:
+            return False
+        beyond = self.end_s > self.times.wall_s[self.step] * (1.0 + _SOON)
+        return len(np.unique(self.step[beyond & (self.step < self.steps - 1)])) >= (self.steps - 1) / 2
 
     def chosen(self, steps: IntArray) -> Workload:
         """Some of its steps, which are numbered from 0 on again."""

@@ -144,7 +144,7 @@ def test_threads_and_code_that_come_and_go_under_sanitizers(tmp_path: Path) -> N
     if not os.path.isabs(library):
         pytest.skip("needs gcc's address sanitizer")
     core = build_core(tmp_path / "build", {"SCALANA_SANITIZE": "address,undefined"})
-    seconds = int(os.environ.get("SCALANA_CHURN_SECONDS", "10"))
+    seconds = int(os.environ.get("SCALANA_CHURN_SECONDS", "6"))
     record = recorded(
         CHURN.format(seconds=seconds),
         tmp_path,

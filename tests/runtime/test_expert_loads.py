@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scalana import api
-from scalana.graphs.spans.weight_loads import weight_loads_of
+from scalana.graphs.spans.experts.weight_loads import weight_loads_of
 
 from . import jobs
 
@@ -28,6 +28,8 @@ def test_lookups_and_loads_of_each_function(tmp_path: Path) -> None:
     missed = int(plain.stdout.splitlines()[-1].split()[2])
     # The first load of each function is what it was found by.
     assert (len(kept), sum(call["loads"] for call in kept)) == (12 * 3 - 1, missed - 1)
+    copied = [call for call in calls if call["function"] == "ExpertSlots.copy_in"]
+    assert {(call["loads"], call["bytes"]) for call in copied} == {(1, 64 * 64 * 4)}
     assert "raw_expert" not in {call["function"] for call in calls}, "somebody else holds it"
     assert "Held.describe" not in {call["function"] for call in calls if call["loads"]}
     loads = weight_loads_of(spans, 1)

@@ -119,6 +119,23 @@ def test_rollouts_of_slime(tmp_path: Path) -> None:
     assert found.group.tolist() == [0, 0]
 
 
+@pytest.mark.slow
+def test_rollouts_of_slime_as_it_saves_them(tmp_path: Path) -> None:
+    """As ``torch.save`` writes them, with tensors and arrays next to the lengths; what could run code is refused."""
+    torch = pytest.importorskip("torch")
+    sample = {"group_index": 4, "index": 9, "tokens": list(range(30)), "response_length": 20, "status": "completed"}
+    more = {"rollout_routed_experts": np.zeros((3, 2), np.int32), "train_metadata": None}
+    samples = [sample | more, sample | {"tokens": torch.arange(25), "status": "truncated", "reward": 0.5}]
+    path = tmp_path / "rollout_data_7.pt"
+    torch.save({"rollout_id": 7, "samples": samples}, path)
+    found = read_workload([str(path)])
+    assert found.response.tolist() == [20, 20] and found.prompt.tolist() == [10, 5]
+    assert found.clipped.tolist() == [False, True]
+    torch.save({"rollout_id": 7, "samples": [sample | {"metadata": Path("x")}]}, path)
+    with pytest.raises(WorkloadError, match="torch cannot load it as plain data"):
+        read_workload([str(path)])
+
+
 def test_rollouts_of_xtuner(tmp_path: Path) -> None:
     summary = {"reward_mean": 0.5, "response_len_mean": 15.0, "total_len": 2}
     row = {"rollout_id": 1, "group_id": "a", "prompt_len": 12, "response_len": 10, "finish_reason": "stop"}

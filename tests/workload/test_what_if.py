@@ -177,3 +177,21 @@ def test_costs_of_a_run_are_used_for_another_workload(folder: Path, tmp_path: Pa
 def test_what_cannot_be_compared_says_why(folder: Path, words: list[str], says: str) -> None:
     refused = command("rl", "replay", folder, *words)
     assert refused.returncode in (1, 2) and says in refused.stderr
+
+
+def test_a_report_says_what_saves_much(tmp_path: Path) -> None:
+    """Of a loop with a long tail, the report predicts what a replay does, with staleness; of an even one, nothing."""
+
+    def recorded(name: str, longest: int) -> dict[str, dict[str, object]]:
+        lengths = [[[30, 40, 50, longest if rank == step % 4 else 60] for rank in range(4)] for step in range(5)]
+        plan = Plan(lengths, floor_s=0.004, train_tokens=[[244] * 4] * 5, train_token_s=0.002)
+        write(plan, tmp_path / name)
+        report = json.loads(command("rl", "report", tmp_path / name, "--format", "json").stdout)
+        return {each["change"]: each for each in report["what_if"]}
+
+    tail, even = recorded("tail", 400), recorded("even", 60)
+    assert "trajectory-async" in tail and not {"trajectory-async", "one-step-off"} & set(even)
+    words = ["--compare", "--policy", "relay-repack", "--format", "json"]
+    (row,) = json.loads(command("rl", "replay", tmp_path / "tail", *words).stdout)["comparison"]
+    assert tail["trajectory-async"]["step_s"] == pytest.approx(row["step_s"])
+    assert f"staleness {row['staleness']['mean']:.1f}" in str(tail["trajectory-async"]["text"])

@@ -31,7 +31,7 @@ _LIBRARIES = frozenset("torch numpy safetensors scalana".split())
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = ("site-packages", "dist-packages")
 _MODULES = "torch.nn.modules.module"
-_CALLS = ("_call_impl", "_wrapped_call_impl")
+_CALL = "_call_impl"
 _UNFINISHED = 0x20 | 0x80 | 0x200
 """Flags of the code of generators and coroutines, whose calls do not end with what they do."""
 _EXPERTS = re.compile("expert|moe(?![a-z])|mixture", re.IGNORECASE)
@@ -66,7 +66,7 @@ class Chain:
             if frame is None:
                 break
             home = frame.f_globals.get("__name__", "")
-            if home == _MODULES and frame.f_code.co_name in _CALLS:
+            if is_module_call(frame):
                 self.root = frame.f_locals.get("self")
                 if self.module is None:
                     self.module = self.root
@@ -76,17 +76,27 @@ class Chain:
                 self.frames.append(frame)
             frame = frame.f_back
 
-    def is_of_experts(self, path: str) -> bool:
-        """Whether names say that experts are loaded, or a module that is called loads its weights."""
-        if self.module is not None or _EXPERTS.search(path):
+    def is_of_experts(self, words: str, needs_names: bool = False) -> bool:
+        """Whether names say that experts are loaded, or, without these, a module that is called loads its weights."""
+        if (self.module is not None and not needs_names) or speaks_of_experts(words):
             return True
-        return any(_EXPERTS.search(name) for frame in self.frames for name in _names(frame))
+        return any(speaks_of_experts(name) for frame in self.frames for name in _names(frame))
 
     def module_name(self) -> str:
         """The name of the innermost module inside the outermost one; empty where none is called."""
         if self.module is None:
             return ""
         return next((name for name, one in self.root.named_modules() if one is self.module), "")
+
+
+def speaks_of_experts(name: str) -> bool:
+    """Whether a name is one of experts."""
+    return _EXPERTS.search(name) is not None
+
+
+def is_module_call(frame: Any) -> bool:
+    """Whether a frame is torch's, which calls a module's ``forward``."""
+    return frame.f_code.co_name == _CALL and frame.f_globals.get("__name__") == _MODULES
 
 
 def _is_of_program(frame: Any, home: str) -> bool:

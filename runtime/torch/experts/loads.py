@@ -15,6 +15,7 @@ from _thread import get_ident
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.torch.experts.functions import Chain, Found, found_at, put_around
+from scalana.runtime.torch.experts.model_calls import ModelCalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,9 +65,11 @@ class Loads:
         self._loading: set[int] = set()
         """Threads that are inside of a load."""
         self._given_up = False
+        self._models = ModelCalls(self._number_of)
 
     def new_record(self) -> None:
         """Another recording began, perhaps in a forked child."""
+        self._models.new_record()
         self._open.clear()
         self._loading.clear()
         self._keys = ()
@@ -76,13 +79,18 @@ class Loads:
         """Leave all functions as they were: something is compiled, and what is around them would become a part of
         it."""
         self._given_up = True
+        self._models.forget()
         for found, original in self._surrounded.values():
             _put(found, original)
         self._surrounded.clear()
 
     # ---- loads ----
 
-    def enter_load(self, arguments: tuple[Any, ...]) -> str | None:
+    def enter_load_of_experts(self, arguments: tuple[Any, ...]) -> str | None:
+        """Something is copied that may be experts, if the names of functions say so."""
+        return self.enter_load(arguments, needs_names=True)
+
+    def enter_load(self, arguments: tuple[Any, ...], needs_names: bool = False) -> str | None:
         """A library loads: None where that is a part of another load."""
         thread = get_ident()
         if session.core is None or self._given_up or thread in self._loading:
@@ -91,7 +99,7 @@ class Loads:
         self._loading.add(thread)
         try:
             if self._looked < MOST_CHAINS:
-                self._look(sys._getframe(1), path, thread)
+                self._look(sys._getframe(1), " ".join((path, *filter(_is_text, arguments))), thread, needs_names)
         except Exception as failure:
             _patches.failed("loads of weights are not recorded", failure)
             self._given_up = True
@@ -112,12 +120,14 @@ class Loads:
             else:
                 call.made += _bytes_of(result)
 
-    def _look(self, frame: Any, path: str, thread: int) -> None:
+    def _look(self, frame: Any, words: str, thread: int, needs_names: bool) -> None:
         """See which functions of the program a load lies in, and surround those that are new."""
         self._looked += 1
         chain = Chain(frame)
-        if not chain.frames or not chain.is_of_experts(path):
+        if not chain.frames or not chain.is_of_experts(words, needs_names):
             return
+        if chain.module is not None:
+            self._models.watch()
         calls = self._open.get(thread)
         if calls and not calls[-1].module:
             calls[-1].module = self._module_name(chain)
@@ -216,6 +226,10 @@ def _key_of(arguments: tuple[Any, ...]) -> str:
     return ",".join(parts)
 
 
+def _is_text(one: Any) -> bool:
+    return type(one) is str
+
+
 def _path_of(arguments: tuple[Any, ...]) -> str:
     first = arguments[0] if arguments else None
     name = first if isinstance(first, (str, os.PathLike)) else getattr(first, "name", None)
@@ -262,7 +276,12 @@ def watch_files(module: Any) -> None:
 
 
 def watch_safetensors(module: Any) -> None:
-    """See what safetensors reads; ``module`` is ``safetensors.torch``."""
+    """See what is read of open files; ``module`` is ``safetensors``."""
+    _watch(module.safe_open, "get_tensor")
+
+
+def watch_safetensors_torch(module: Any) -> None:
+    """See what is read of whole files; ``module`` is ``safetensors.torch``."""
     _watch(module, "load_file", "load")
 
 
@@ -272,12 +291,3 @@ def watch_buffers(module: Any) -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         _watch(numpy, "load", "fromfile")
-
-
-def leave_compiled_alone(module: Any) -> None:
-    """Forget all before something is compiled; ``module`` is ``torch._dynamo.callback``."""
-
-    def begins(_: Any = None) -> None:
-        LOADS.forget()
-
-    module.on_compile_start(begins)

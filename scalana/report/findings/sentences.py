@@ -127,6 +127,13 @@ def redistributed(finding: Finding) -> str:
     if known is None:
         return ""
     by_name = {one.change: one.saving_s for one in known.redistributions}
+    received = next((one.received for one in known.redistributions if one.received), None)
+    cut = ""
+    if received is not None:
+        cut = (
+            " Cut into blocks only where a rank would have over a tenth too much (as DCP does), {}, without the time "
+            f"for keys and values of up to {received:,.0f} tokens that a rank gets from others in a step."
+        )
 
     def change(name: str) -> str:
         saving_s = by_name[name]
@@ -137,7 +144,7 @@ def redistributed(finding: Finding) -> str:
     return (
         f"Packed by cost with no more tokens on any rank than now, the run would be {change('by-cost-same-memory')}; "
         f"packed by tokens, {change('by-tokens')}; with sequences split evenly over the ranks (context parallelism), "
-        f"at most {change('split-evenly')}, as its communication is not included."
+        f"at most {change('split-evenly')}, as its communication is not included.{cut.format(change('blocks'))}"
     )
 
 

@@ -25,6 +25,7 @@ from scalana.report.document.sections import (
 )
 from scalana.report.pictures import rl_svg
 from scalana.report.values import plain
+from scalana.report.workload.ahead import ahead
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +144,7 @@ def changes(account: RLAccount) -> tuple[Part, ...]:
     """Predictions, each with the error of its model."""
     now_s = float(np.mean(account.step_s))
     rows, nothing, off = [], [], []
-    for each in account.what_if:
+    for each in [*account.what_if, *ahead(account)]:
         if not each.trusted:
             off.append(each)
         elif now_s <= 1.005 * each.step_s:
@@ -199,7 +200,7 @@ def entry(account: RLAccount) -> dict[str, Any]:
         "slow": [{"rank": each.rank, "phase": each.phase, "times": plain(each.times)} for each in account.slow],
         "what_if": [
             {"change": each.change, "text": each.text, "step_s": plain(each.step_s), "error": plain(each.error)}
-            for each in account.what_if
+            for each in [*account.what_if, *ahead(account)]
         ],
         "by_step": [
             {

@@ -9,7 +9,7 @@ from scalana.report.document.sections import Column, Row, Section, Table
 from scalana.report.workload.replay_sections import entry, rate, staleness
 from scalana.workload.comparison import Compared
 from scalana.workload.costs import WEIGHTS_PART
-from scalana.workload.replay import LONGER, PARTS, POLICIES
+from scalana.workload.replay import KNEE, LONGER, PARTS, POLICIES
 
 _COLUMNS = (
     Column("devices", 8),
@@ -40,7 +40,10 @@ def section(found: Sequence[Compared], unit: str) -> Section:
     if any(policy.streams for policy in used):
         notes.append(f"stream, relay: trainers take a batch in {PARTS} parts.")
     if any(policy.packs for policy in used):
-        notes.append(f"repack: while a decoding step takes at most {LONGER} times as long as that of one trajectory.")
+        notes.append(
+            f"repack: while a decoding step takes at most {LONGER} times as long as that of one trajectory; "
+            f"relay-repack: {KNEE:.0f} times."
+        )
     if len({one.place.tensor for one in found}) > 1:
         notes.append(
             f"Replicas of another size: {names.percent(WEIGHTS_PART)} of a decoding step is divided over the devices "

@@ -9,11 +9,18 @@ import os
 import re
 import zipfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from scalana.workload.errors import WorkloadError
 
+_DTYPES = tuple(
+    type(np.dtype(name))
+    for name in ("bool", "int8", "uint8", "int16", "int32", "int64", "float16", "float32", "float64")
+)
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".pt")
 """Of files that are taken from a folder."""
 
@@ -121,6 +128,12 @@ def _listed(value: Any, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, entry
 
 
+def _arrays() -> list[Any]:
+    """What arrays of numpy consist of in such files: samples of models with experts have some."""
+    kept = np.zeros(0).__reduce__()[0]
+    return [kept, (kept, "numpy.core.multiarray._reconstruct"), np.ndarray, np.dtype, *_DTYPES]
+
+
 def _saved(path: str) -> Any:
     """What ``torch.save`` wrote: plain data alone, as anything else could run code."""
     try:
@@ -128,7 +141,9 @@ def _saved(path: str) -> Any:
     except ImportError:
         raise WorkloadError(f"{path}: reading this file needs torch: pip install torch") from None
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        allowed = getattr(torch.serialization, "safe_globals", None)  # torch 2.5 or newer
+        with allowed(_arrays()) if allowed is not None else nullcontext():
+            return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise WorkloadError(f"{path}: torch cannot load it as plain data: {reason}") from error

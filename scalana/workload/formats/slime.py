@@ -25,7 +25,7 @@ def samples(files: Sequence[EntryFile]) -> Iterator[dict[str, Any]]:
                 continue
             step = int(entry.get("rollout_id", file.number))
             every = entry.get("tokens")
-            prompt = float("nan") if not every else float(len(every)) - tokens
+            prompt = float("nan") if every is None or not len(every) else float(len(every)) - tokens
             tool = float(entry.get("non_generation_time") or 0.0)
             group = groups.number(step, entry.get("group_index"))
             yield row(step, group, prompt, [(prompt, tokens, tool)], status == "truncated")

@@ -17,8 +17,8 @@ from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
+from scalana.graphs.spans.experts.weight_loads import weight_loads_of
 from scalana.graphs.spans.span_columns import Spans
-from scalana.graphs.spans.weight_loads import weight_loads_of
 from scalana.report.findings.claims import claim
 from scalana.report.findings.experts import other_loads
 from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
@@ -42,8 +42,11 @@ def routing(passes=PASSES):
 class Loop:
     """A thread that computes and looks experts up, a link that loads one after the other, and what is kept."""
 
-    def __init__(self, slots, ahead=0, load_s=LOAD_S):
+    def __init__(self, slots, ahead=0, load_s=LOAD_S, draft_s=0.0, early=False):
         self.slots, self.ahead, self.load_s = slots, ahead, load_s
+        self.draft_s, self.early = draft_s, early
+        self.models = []
+        """Model, begin and end of each call of one."""
         self.kept, self.coming = OrderedDict(), {}
         self.now_s = self.link_s = 0.0
         self.calls = []
@@ -73,6 +76,14 @@ class Loop:
 
     def run(self, passes):
         for turn in passes:
+            if self.draft_s:
+                for layer, expert in ((at, one) for at in range(LAYERS) for one in turn[at] if self.early):
+                    if (layer, expert) not in self.kept:
+                        self.coming[layer, expert] = self.load((layer, expert), 1)
+                for _ in range(2):
+                    self.models.append((7, self.now_s, self.now_s + self.draft_s / 2))
+                    self.now_s += self.draft_s / 2
+            begun_s = self.now_s
             for layer, experts in enumerate(turn):
                 self.now_s += ATTENTION_S
                 for later in range(layer, min(layer + self.ahead + 1, LAYERS)) if self.ahead else ():
@@ -82,12 +93,25 @@ class Loop:
                 for expert in experts:
                     self.look_up((layer, expert))
                     self.now_s += COMPUTE_S
+            self.models.append((3, begun_s, self.now_s))
         return self
 
 
 def spans_of(loops, with_layers=True):
     """What is written of the calls of each rank's loop."""
-    words = ["experts", "kind", "function", "key", "object", "loads", "bytes", "returns"]
+    words = [
+        "experts",
+        "kind",
+        "function",
+        "key",
+        "object",
+        "loads",
+        "bytes",
+        "returns",
+        "model",
+        "tokens",
+        "model-call",
+    ]
     names = list(words)
 
     def number(text):
@@ -99,18 +123,21 @@ def spans_of(loops, with_layers=True):
     for rank, loop in enumerate(loops):
         for function, key, thread, begun_s, ended_s, loads in loop.calls:
             text = number(",".join(map(str, key if with_layers else key[1:])))
-            rows.append((2 * rank + thread, begun_s, ended_s, (0, number(function), text, 0, loads, loads * SIZE, 1)))
+            said = (0, number(function), text, 0, loads, loads * SIZE, 1, 0, 0)
+            rows.append((2 * rank + thread, begun_s, ended_s, said))
+        for model, begun_s, ended_s in loop.models:
+            rows.append((2 * rank, begun_s, ended_s, (words.index("model-call"), 0, 0, 0, 0, 0, 0, model, 1)))
     rows.sort(key=lambda row: row[2])
-    count, width = len(rows), len(words) - 1
+    count, width = len(rows), len(words) - 2
     table = SpanTable(
         lane=np.array([row[0] for row in rows]),
         type=np.full(count, SPAN_TYPE["other"]),
-        name=np.zeros(count, np.int64),
+        name=np.array([row[3][0] for row in rows]),
         start_ns=np.array([round(row[1] * 1e9) for row in rows]),
         end_ns=np.array([round(row[2] * 1e9) for row in rows]),
         first=np.arange(count + 1) * width,
         key=np.tile(np.arange(1, width + 1), count),
-        tag=np.tile([ATTRIBUTE_TEXT] * 3 + [0] * 4, count),
+        tag=np.tile([ATTRIBUTE_TEXT] * 3 + [0] * 6, count),
         value=np.array([row[3] for row in rows]).ravel(),
         step=np.full(count, -1),
         lanes=Lanes(*np.array([[rank, rank, thread, -1, 0] for rank in range(len(loops)) for thread in (0, 1)]).T),
@@ -154,6 +181,18 @@ def test_what_earlier_loads_and_a_larger_cache_really_bring() -> None:
     saved_s = Loop(12).run(passes).now_s - others[0].pass_s * PASSES
     assert finding.saving_s == pytest.approx(saved_s, rel=0.02)
     assert "a pass through the layers would take" in other_loads(finding)
+
+
+def test_loads_during_a_draft() -> None:
+    passes = routing()
+    outcome = outcome_of([Loop(slots=12, draft_s=0.02).run(passes)])
+    drafting = outcome.sections[EXPERTS.name].drafting
+    assert (drafting.rounds, drafting.mean_calls) == (PASSES, 2.0)
+    assert drafting.mean_draft_s == pytest.approx(0.02)
+    (finding,) = [verdict.finding for verdict in outcome.verdicts]
+    (early,) = [one for one in finding.evidence.experts.other_loads if one.change == "in-draft"]
+    really = Loop(slots=12, draft_s=0.02, early=True).run(passes)
+    assert early.pass_s * PASSES == pytest.approx(really.now_s, rel=0.05)
 
 
 def test_a_link_that_is_busy_all_the_time_bounds_what_can_be_hidden() -> None:

@@ -157,8 +157,22 @@ def test_other_distributions_stand_next_to_each_other() -> None:
     assert found["by-cost-same-memory"].saving_s <= found["by-cost"].saving_s <= found["split-evenly"].saving_s
     even_ms = sum(3.0 * np.mean([work_ms(lengths) for lengths in step]) for step in steps)
     assert found["split-evenly"].saving_s == pytest.approx(whole_s - even_ms / 1e3, rel=0.1)
+    # Parts of the line may exceed an even part by a tenth at both ends.
+    blocks = found["blocks"]
+    assert blocks.saving_s == pytest.approx(found["split-evenly"].saving_s, abs=0.2 * even_ms / 1e3)
+    assert blocks.tokens > 1.0 and 0.0 <= blocks.received <= RANKS * TOKENS
     said = redistributed(first)
     assert "packed by tokens" in said and "context parallelism" in said
+
+
+def test_blocks_cut_one_sequence_that_takes_all_of_a_step() -> None:
+    """What packing cannot balance: it is cut over all ranks, which are all of equal cost then."""
+    steps = [[[TOKENS], [16] * 4, [16] * 5, [16] * 6] for _ in range(STEPS)]
+    first, *_ = findings(steps)
+    found = {one.change: one for one in first.evidence.lengths.redistributions}
+    assert found["by-cost"].saving_s < 0.01 < 0.9 * found["split-evenly"].saving_s <= found["blocks"].saving_s
+    assert 0.5 * TOKENS < found["blocks"].received < TOKENS
+    assert "Cut into blocks only where" in redistributed(first)
 
 
 def test_packing_by_tokens_loses_where_packing_by_cost_was_done() -> None:

@@ -91,8 +91,6 @@ def test_other_schedules_are_run_by_the_engine_that_would_run_them() -> None:
 @pytest.mark.parametrize(
     "schedule, planted, share, stage",
     [
-        ("1F1B", ["--slow", "3:1.75"], "imbalance", 3),
-        ("1F1B", ["--straggler", "1:2.5:3"], "straggler", 1),
         ("ZBVZeroBubble", ["--slow", "3:1.75"], "imbalance", 3),
         ("Interleaved1F1B", ["--latency", "20"], "link", None),
     ],
@@ -100,6 +98,7 @@ def test_other_schedules_are_run_by_the_engine_that_would_run_them() -> None:
 def test_a_cause_planted_into_a_real_job_is_found(
     schedule: str, planted: list[str], share: str, stage: int | None, tmp_path: Path
 ) -> None:
+    """Of schedules other than 1F1B, which ``tests/jobs/test_pipelines.py`` has with the same causes."""
     torch_or_skip()
     options = ["--schedule", schedule, "--steps", "2", "--truth", str(tmp_path / "truth.json"), *planted]
     subprocess.run([*launcher(4), str(JOB), *options], check=True, capture_output=True, timeout=120)

@@ -1,10 +1,12 @@
-"""Steps in which all ranks do the same that costs time: shared_causes.py CAUSE PART, alone or with ranks.
+"""Steps in which all ranks do the same that costs time: shared_causes.py CAUSE PART [late], alone or with ranks.
 
-Does a part of what it could (1, or 0.5 for half). Prints the mean seconds of its steps, by its own clock, without the
-first ones.
+Does a part of what it could (1, or 0.5 for half, 0 for nothing). With ``late`` the last rank is late for another reason
+as well. Prints the mean seconds of its steps, by its own clock, without the first ones.
 """
 
 import gc
+import hashlib
+import multiprocessing
 import os
 import pickle
 import queue
@@ -19,10 +21,12 @@ import torch.distributed as dist
 
 import scalana
 
-CAUSE, PART = sys.argv[1], float(sys.argv[2])
-STEPS, FIRST = 30, 6
+CAUSE, PART, IS_LATE = sys.argv[1], float(sys.argv[2]), "late" in sys.argv[3:]
+STEPS, FIRST = {"recompile": (14, 3), "cores": (300, 6)}.get(CAUSE, (30, 6))
+CONTENT = b"0" * 30_000_000
 LOG = tempfile.TemporaryFile("w")
 INBOX, TABLE, READY, STOP = queue.SimpleQueue(), threading.Lock(), threading.Event(), threading.Event()
+net, lengths = None, [8]
 BUFFER = torch.ones(int(PART * 6_000_000))
 OBJECTS = [{"name": str(n), "number": n} for n in range(int(PART * 60_000))]
 
@@ -53,7 +57,8 @@ def serialise():
 
 
 def collect():
-    gc.collect()  # <- collect
+    if PART:
+        gc.collect()  # <- collect
 
 
 def communicate():
@@ -90,6 +95,8 @@ def flush_beside():
 
 
 def lock():
+    if not PART:
+        return
     READY.clear()
     INBOX.put(0)
     READY.wait()
@@ -111,6 +118,28 @@ def log():
         os.fsync(LOG.fileno())  # <- log
 
 
+def cores():
+    hashlib.sha256(CONTENT).digest()
+
+
+def compute_beside(parent):
+    while os.getppid() == parent:
+        hashlib.sha256(CONTENT).digest()
+
+
+def model():
+    import torch._dynamo
+
+    torch._dynamo.config.recompile_limit = torch._dynamo.config.cache_size_limit = 1000
+    layers = [layer for _ in range(3) for layer in (torch.nn.Linear(16, 16), torch.nn.GELU())]
+    return torch.compile(torch.nn.Sequential(*layers), backend="aot_eager", dynamic=False)
+
+
+def recompile():
+    lengths.append(lengths[-1] + 1 if PART else lengths[-1])
+    net(torch.ones(lengths[-1], 16))  # <- recompile
+
+
 def nothing():
     pass
 
@@ -121,8 +150,10 @@ def train():
     for _ in range(STEPS):
         begun.append(time.perf_counter())
         weights = torch.tanh(weights @ weights)
-        time.sleep(0.010)  # a device computes
+        time.sleep(0.025)  # a device computes
         spend()
+        if IS_LATE and int(os.environ.get("RANK", 0)) == int(os.environ.get("WORLD_SIZE", 1)) - 1:
+            time.sleep(0.015)  # <- late
         if dist.is_initialized():
             dist.all_reduce(torch.ones(10))
         scalana.step()
@@ -130,17 +161,26 @@ def train():
 
 
 def main():
+    global net
     torch.set_num_threads(1)
+    net = model() if CAUSE == "recompile" else None
     last = None
     for _ in range(int(PART * 120_000) if CAUSE == "collect" else 0):
         last = Node(last)
     if "RANK" in os.environ:
         dist.init_process_group("gloo")
-    beside = {"interpreter": count_beside, "lock": flush_beside}.get(CAUSE)
+    beside = {"interpreter": count_beside, "lock": flush_beside}.get(CAUSE) if PART else None
     thread = threading.Thread(target=beside, daemon=True) if beside else None
     if thread is not None:
         thread.start()
+    ranks = int(os.environ.get("WORLD_SIZE", 1))
+    busy = len(os.sched_getaffinity(0)) // ranks or 1 if CAUSE == "cores" and PART else 0
+    children = [multiprocessing.Process(target=compute_beside, args=(os.getpid(),), daemon=True) for _ in range(busy)]
+    for child in children:
+        child.start()
     step_s = train()
+    for child in children:
+        child.terminate()
     if thread is not None:
         STOP.set()
         INBOX.put(None)

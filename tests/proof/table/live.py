@@ -10,7 +10,7 @@ DOCUMENT = "docs/live.md"
 
 FOLLOWER = Command(("python -m tests.benchmarks.follower",))
 HANGS = Command(("python -m tests.benchmarks.hangs",), quiet=True)
-WATCHED = Command(("python -m tests.benchmarks.watch_cost",))
+WATCHED = Command(("python -m tests.benchmarks.watch_cost",), quiet=True)
 LOOKS = Command(("python -m tests.benchmarks.live_update 250 2000",))
 
 TOPIC = Topic(

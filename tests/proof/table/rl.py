@@ -15,6 +15,8 @@ REMEDIES = Command(("python tests/benchmarks/verl_remedies.py",), needs=(VERL,))
 
 SPEED = Command(("python tests/benchmarks/rl_replay.py speed",))
 REPLAY = Command(("python tests/benchmarks/rl_replay.py loop",), quiet=True)
+LAMINAR = Command(("python tests/benchmarks/laminar_throughput.py",))
+QUEUE = Command(("python tests/benchmarks/rl_queue.py",))
 WORKERS = Command(("python tests/benchmarks/worker_remedies.py",))
 
 FINDINGS = "| planted | told | rank-seconds"
@@ -143,6 +145,51 @@ TOPIC = Topic(
             DOCUMENT,
             REPLAY,
             number(r"loop, drawn \| ([\d.]+) %"),
+        ),
+        Row(
+            "rl-queue",
+            "an asynchronous loop with another order, a cap, twice the processes: a step, largest error",
+            "<= 10.0",
+            "%",
+            DOCUMENT,
+            QUEUE,
+            in_column("| change | predicted", 5),
+        ),
+        Row(
+            "rl-laminar-verl",
+            "verl's seven published throughputs, four constants fitted to them: largest error",
+            "<= 15.0",
+            "%",
+            DOCUMENT,
+            LAMINAR,
+            farthest(r"([\d.]+)% \(fit\) \| \d+ \|"),
+        ),
+        Row(
+            "rl-laminar",
+            "Laminar's published throughputs, of six that nothing was fitted to: within 25 %",
+            ">= 5",
+            "of 6",
+            DOCUMENT,
+            LAMINAR,
+            number(r"within 25 %: (\d+)"),
+        ),
+        Row(
+            "rl-laminar-worst",
+            "the same, largest error",
+            "<= 35.0",
+            "%",
+            DOCUMENT,
+            LAMINAR,
+            number(r"largest error ([\d.]+) %"),
+        ),
+        Row(
+            "rl-laminar-order",
+            "order of verl, one step off, stream and Laminar, of seven sizes: right",
+            ">= 7",
+            "of 7",
+            DOCUMENT,
+            LAMINAR,
+            number(r"order of the systems right at (\d+)"),
         ),
         Row(
             "rl-workers",

@@ -37,6 +37,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
         "loads: what they take, in whichever thread. waiting: for loads, at lookups. hidden: the rest of the loads, "
         "behind other work.",
         _cache(experts),
+        _phases(experts),
     )
     of = f"{names.seconds(experts.pass_s)} a pass through the layers"
     return [section("experts", "Loads of experts", of, Table(_COLUMNS, tuple(rows), notes))]
@@ -67,8 +68,23 @@ def _cache(experts: Experts) -> str:
     loads = experts.loads
     if not loads.has_cache:
         return f"`{loads.load}` loads at each call: lookups that need no load were not seen."
-    room = f" It has room for {experts.slots} experts, and keeps those that were used last." if experts.slots else ""
+    room = ""
+    if experts.room is not None:
+        where = " in each layer" if experts.room.by_layer else ""
+        room = f" It has room for {experts.room.slots} experts{where}, and keeps those that were used last."
     return f"`{loads.lookup}` looks experts up, `{loads.load}` loads them.{room}"
+
+
+def _phases(experts: Experts) -> str:
+    """What drafting and verifying take."""
+    known = experts.drafting
+    if known is None:
+        return ""
+    calls = "1 call" if known.mean_calls == 1 else f"{known.mean_calls:.3g} calls"
+    return (
+        f"A draft model ({calls} a round) takes {names.seconds(known.mean_draft_s)}, verifying "
+        f"{names.seconds(known.mean_verify_s)}: mean of {known.rounds} rounds."
+    )
 
 
 def entries(analysis: Analysis) -> dict[str, Any]:
@@ -95,8 +111,10 @@ def entries(analysis: Analysis) -> dict[str, Any]:
             "wait_s_of_ranks": [plain(float(one)) for one in experts.exposed_s],
             "passes": plain(experts.passes),
             "pass_s": plain(experts.pass_s),
-            "slots": experts.slots,
+            "slots": experts.room.slots if experts.room is not None else None,
+            "slots_by_layer": experts.room is not None and experts.room.by_layer,
             "unused_loads": experts.loads.unused,
+            "drafting": _drafting(experts),
             "layers": layers,
             "other_loads": [
                 {"change": one.change, "layers": one.layers, "slots": one.slots, "pass_s": plain(one.pass_s)}
@@ -104,3 +122,11 @@ def entries(analysis: Analysis) -> dict[str, Any]:
             ],
         }
     }
+
+
+def _drafting(experts: Experts) -> dict[str, Any] | None:
+    known = experts.drafting
+    if known is None:
+        return None
+    times = {"draft_s": plain(known.mean_draft_s), "verify_s": plain(known.mean_verify_s)}
+    return {"rounds": known.rounds, "draft_calls": plain(known.mean_calls), **times}

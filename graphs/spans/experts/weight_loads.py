@@ -111,9 +111,10 @@ def weight_loads_of(spans: Spans, ranks: int) -> WeightLoads | None:
         return None
     most = max(one.weights for one in loading)
     load = max((one for one in loading if one.weights >= _SAME * most), key=lambda one: one.seconds)
-    cached = [one for one in functions if one not in loading and one.returns > 0.5 and one.weights >= _SAME * most]
-    around = [one for one in cached if _is_inside(load.row, one.row, spans)]
-    lookup = min(around or cached, key=lambda one: one.seconds, default=load)
+    cached = [one for one in functions if one not in loading and one.returns > 0.5 and one.weights > 1]
+    around = [one for one in cached if _holds_one_each(_parents(load.row, one.row, spans))]
+    as_many = [one for one in cached if one.weights >= _SAME * most]
+    lookup = min(around or as_many, key=lambda one: one.seconds, default=load)
     return _joined(lookup, load, spans)
 
 
@@ -159,16 +160,29 @@ def _varying(keys: list[Key]) -> list[Key]:
     return [tuple(row) for row in table[:, kept].tolist()]
 
 
-def _is_inside(inner: IntArray, outer: IntArray, spans: Spans) -> bool:
-    """Whether one of some calls lies in one of others, of the same thread."""
-    outer = outer[np.lexsort((spans.start_s(outer), spans.table.lane[outer]))]
-    lane, start_s, end_s = spans.table.lane[outer], spans.start_s(outer), spans.end_s(outer)
-    for one, at_s in zip(inner.tolist(), spans.start_s(inner).tolist(), strict=True):
-        mine = np.flatnonzero(lane == spans.table.lane[one])
-        before = int(np.searchsorted(start_s[mine], at_s, side="right")) - 1
-        if before >= 0 and at_s <= end_s[mine[before]]:
-            return True
-    return False
+def _parents(inner: IntArray, outer: IntArray, spans: Spans) -> IntArray:
+    """Place in ``outer`` of the call that each of some other calls lies in, of the same thread, -1 for none
+    ``[inner]``."""
+    lane, start_s, end_s = spans.table.lane, spans.start_s(), spans.end_s()
+    result = np.full(len(inner), -1)
+    for one in np.unique(lane[inner]).tolist():
+        mine = np.flatnonzero(lane[outer] == one)
+        mine = mine[np.argsort(start_s[outer[mine]], kind="stable")]
+        calls = np.flatnonzero(lane[inner] == one)
+        if not len(mine):
+            continue
+        at_s = start_s[inner[calls]]
+        before = np.searchsorted(start_s[outer[mine]], at_s, side="right") - 1
+        found = mine[np.maximum(before, 0)]
+        inside = (before >= 0) & (at_s <= end_s[outer[found]])
+        result[calls[inside]] = found[inside]
+    return result
+
+
+def _holds_one_each(parents: IntArray) -> bool:
+    """Whether some loads lie in calls of a function, and nearly always one in each."""
+    inside = parents[parents >= 0]
+    return len(inside) > 0 and len(np.unique(inside)) >= _SAME * len(inside)
 
 
 def _joined(lookup: _Function, load: _Function, spans: Spans) -> WeightLoads | None:
@@ -178,13 +192,14 @@ def _joined(lookup: _Function, load: _Function, spans: Spans) -> WeightLoads | N
     size = spans.integers("bytes", 0)
     process = spans.lanes.process
     start_s, end_s = spans.start_s(load.row), spans.end_s(load.row)
-    for row, key, begun, ended in zip(load.row.tolist(), load.keys, start_s.tolist(), end_s.tolist(), strict=True):
+    load_keys = _keys_of_loads(lookup, load, spans)
+    for row, key, begun, ended in zip(load.row.tolist(), load_keys, start_s.tolist(), end_s.tolist(), strict=True):
         loaded.setdefault((int(process[lane[row]]), key), []).append((ended, ended - begun, float(size[row])))
     order = np.lexsort((spans.start_s(lookup.row), lane[lookup.row]))
     row = lookup.row[order]
     keys = [lookup.keys[place] for place in order.tolist()]
     load_s, bytes_, missed = _loads_of_uses(row, keys, loaded, spans)
-    layer, names = _layers(keys, lane[row], _modules(load, spans))
+    layer, names = _layers(keys, lane[row], _modules(load.row, load_keys, spans))
     number = {key: place for place, key in enumerate(sorted(set(keys)))}
     uses = Uses(
         row,
@@ -223,11 +238,22 @@ def _loads_of_uses(
     return load_s, bytes_, missed
 
 
-def _modules(load: _Function, spans: Spans) -> dict[Key, Key]:
+def _keys_of_loads(lookup: _Function, load: _Function, spans: Spans) -> list[Key]:
+    """What each load was for: as the lookup around it says, or by the first of the load's own numbers."""
+    if lookup is load:
+        return load.keys
+    length = len(lookup.keys[0])
+    parents = _parents(load.row, lookup.row, spans).tolist()
+    return [
+        lookup.keys[parent] if parent >= 0 else key[:length] for key, parent in zip(load.keys, parents, strict=True)
+    ]
+
+
+def _modules(rows: IntArray, keys: list[Key], spans: Spans) -> dict[Key, Key]:
     """The numbers in the name of the module that first loaded each of the weights."""
-    text = spans.texts("module")[load.row]
+    text = spans.texts("module")[rows]
     found: dict[Key, Key] = {}
-    for key, one in zip(load.keys, text.tolist(), strict=True):
+    for key, one in zip(keys, text.tolist(), strict=True):
         if one >= 0:
             found.setdefault(key, tuple(map(int, re.findall(r"\d+", spans.names[one]))))
     return found
@@ -252,7 +278,18 @@ def _layers(keys: list[Key], lane: IntArray, modules: dict[Key, Key]) -> tuple[I
         values = np.array([outer.get(key, (0,))[:1] or (0,) for key in keys])[:, 0]
     number, layer = np.unique(values, return_inverse=True)
     names = tuple(map(str, number.tolist())) if len(number) > 1 else ("",)
-    return layer.reshape(-1).astype(np.int64), names
+    return layer.reshape(-1).astype(np.int64), _module_numbers(keys, layer.reshape(-1), modules) or names
+
+
+def _module_numbers(keys: list[Key], layer: IntArray, modules: dict[Key, Key]) -> tuple[str, ...]:
+    """What modules call the layers, which may be known by the objects of their caches alone; empty where they do not
+    tell them apart."""
+    inner = [module[1:] for module in modules.values()]  # without the number of the outermost one
+    outer = dict(zip(modules, _varying(inner), strict=True)) if modules else {}
+    pairs = {(one, outer[key]) for one, key in zip(layer.tolist(), keys, strict=True) if key in outer}
+    if len(pairs) < 2 or not len(pairs) == len({module for _, module in pairs}) == int(layer.max()) + 1:
+        return ()
+    return tuple(".".join(map(str, module)) for _, module in sorted(pairs))
 
 
 def _place_of_module(modules: dict[Key, Key], places: int) -> int | None:
