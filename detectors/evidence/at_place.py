@@ -75,6 +75,17 @@ class HiddenDelay(CodePlace):
 
 
 @dataclass(frozen=True, slots=True)
+class OtherPass:
+    """Where the same cause makes the other pass of a module longer."""
+
+    direction: str
+    file: str
+    line: int
+    lost_s: float
+    """Of what the finding costs, what is due to this pass."""
+
+
+@dataclass(frozen=True, slots=True)
 class SlowedLine:
     """A line that takes longer because a helper takes the core."""
 

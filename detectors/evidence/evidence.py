@@ -16,6 +16,7 @@ from scalana.detectors.evidence.at_place import (
     HiddenDelay,
     Leaf,
     LibraryPlace,
+    OtherPass,
     PlaceTime,
     SlowedLine,
     Turn,
@@ -94,6 +95,8 @@ class Evidence:
     tail: TaskTail | None = None
     slowed: list[SlowedLine] | None = None
     """Lines that take longer because a helper takes the core."""
+    passes: list[OtherPass] | None = None
+    """The backward of a module whose forward stands at the place, or the other way round: of one cause."""
     tasks: TaskTimes | None = None
     lengths: UnevenLengths | None = None
     mask: UnevenMask | None = None

@@ -8,6 +8,7 @@ from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.late_ranks.collecting import name_collections
 from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.late_ranks.late_ranks import Waiting, detect_halves
+from scalana.detectors.late_ranks.passes import join_passes
 from scalana.detectors.late_ranks.rounds import name_rounds
 from scalana.detectors.late_ranks.slow_ranks import name_slow_ranks
 from scalana.detectors.late_ranks.starting import name_starts
@@ -18,7 +19,7 @@ from scalana.detectors.late_ranks.uneven_sizes import name_sizes
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Verdict, extent_of
 from scalana.detectors.thresholds.shares import MAJORITY
-from scalana.detectors.when.module_times import is_half_of, with_modules
+from scalana.detectors.when.module_times import with_modules
 
 
 class LateRanks:
@@ -60,7 +61,7 @@ class LateRanks:
         if modules is not None:
             halves = [*(finding for finding in findings if finding not in told), *halves]
             halves = without_turns(halves, timeline, facts.run, MAJORITY)
-            told += [half for half in halves if any(is_half_of(half, one, modules, psg) for one in told)]
+            told = join_passes(told, halves, modules, psg)
         told = name_starts(name_collections(told, facts), facts.run.starts, timeline)
         told = name_slow_ranks(name_sizes(name_lengths(name_masks(told, facts), facts), facts), facts)
         told = name_tasks(told, facts)

@@ -68,6 +68,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         sampled(finding),
         blocked(finding, run),
         slowed(finding, run),
+        other_passes(finding, run),
         behind(finding, run),
         recurrence(finding),
     )
@@ -446,6 +447,16 @@ def slowed(finding: Finding, run: RunInfo) -> str:
     places = [names.place(names.near(line.file, run.cwd), line.line) for line in lines]
     lost = sum(line.lost_s for line in lines)
     return f"It takes the core from {' and '.join(places[:4])}, where {names.rank_seconds(lost)} of this are lost."
+
+
+def other_passes(finding: Finding, run: RunInfo) -> str:
+    """What of it lies in the other pass of a module, and where."""
+    said = [
+        f"{names.rank_seconds(one.lost_s)} of this are due to its {one.direction}, at "
+        f"{names.place(names.near(one.file, run.cwd), one.line)}."
+        for one in finding.evidence.passes or ()
+    ]
+    return " ".join(said)
 
 
 def recurrence(finding: Finding) -> str:

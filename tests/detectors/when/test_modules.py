@@ -114,21 +114,26 @@ def test_a_finding_names_the_module_that_takes_longer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("backward_of", "lines"),
-    [("layers.1.expert", [42, 32]), ("layers.1", [42, 32]), ("layers.0.expert", [42])],
-    ids=["one module", "one around it", "another"],
+    ("backward_of", "forward_ms", "lines"),
+    [
+        ("layers.1.expert", 3, [42, 32]),
+        ("layers.1", 3, [42, 32]),
+        ("layers.1.expert", 10, [32, 42]),
+        ("layers.0.expert", 3, [42]),
+    ],
+    ids=["one module", "one around it", "each worth it", "another"],
 )
-def test_the_small_half_of_a_cause_is_told_beside_the_large_one(
-    tmp_path: Path, backward_of: str, lines: list[int]
+def test_forward_and_backward_of_one_cause_are_one_finding(
+    tmp_path: Path, backward_of: str, forward_ms: int, lines: list[int]
 ) -> None:
-    """The forward of a module takes a little longer on rank 1, too little to be told by itself; a backward much."""
+    """Both passes of a module take longer on rank 1; the forward perhaps too little to be told by itself."""
     ranks = make_ranks(tmp_path, 2)
     for number in range(STEPS):
         for rank in ranks:
             begin, slow = rank.now, rank.rank == 1
             rank.work("load", 100)
             inside = rank.now
-            rank.work(EXPERT_WORK, 43 if slow else 40)
+            rank.work(EXPERT_WORK, 40 + slow * forward_ms)
             if is_chosen(number):
                 span(rank, "layers.1.expert", "Expert", EXPERT, inside, number)
             inside = rank.now
@@ -142,10 +147,16 @@ def test_the_small_half_of_a_cause_is_told_beside_the_large_one(
             rank.call("allreduce", until, where="sum", seq=number + 1)
     for rank in ranks:
         rank.end()
-    found = analyze(build(tmp_path, command=["train"])).findings
-    assert [one.line for one in found] == lines
-    assert [one.where.module for one in found] == [backward_of, "layers.1.expert"][: len(lines)]
-    assert [one.lost_s for one in found] == pytest.approx([STEPS * 0.020, STEPS * 0.003][: len(lines)], rel=0.2)
+    analysis = analyze(build(tmp_path, command=["train"]))
+    (finding,) = analysis.findings
+    passes = finding.evidence.passes or []
+    assert [finding.line, *(one.line for one in passes)] == lines
+    lost_ms = {42: 20, 32: forward_ms}
+    assert finding.lost_s == pytest.approx(STEPS * sum(lost_ms[line] for line in lines) * 1e-3, rel=0.2)
+    assert finding.saving_s == pytest.approx(finding.lost_s, rel=0.1)
+    for one in passes:
+        assert one.lost_s == pytest.approx(STEPS * lost_ms[one.line] * 1e-3, rel=0.2)
+        assert f"of this are due to its {one.direction}, at" in text.render(analysis, width=200)
 
 
 def test_modules_are_told_over_ranks_without_waiting(tmp_path: Path) -> None:
