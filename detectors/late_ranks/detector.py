@@ -8,7 +8,6 @@ from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.late_ranks.collecting import name_collections
 from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.late_ranks.late_ranks import Waiting, detect_halves
-from scalana.detectors.late_ranks.passes import join_passes
 from scalana.detectors.late_ranks.rounds import name_rounds
 from scalana.detectors.late_ranks.slow_ranks import name_slow_ranks
 from scalana.detectors.late_ranks.starting import name_starts
@@ -19,6 +18,7 @@ from scalana.detectors.late_ranks.uneven_sizes import name_sizes
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Verdict, extent_of
 from scalana.detectors.thresholds.shares import MAJORITY
+from scalana.detectors.when.module_passes import join_passes
 from scalana.detectors.when.module_times import with_modules
 
 
