@@ -49,7 +49,7 @@ help:
 	@echo 'make verl-test   the test of a whole job of verl'
 	@echo 'make slurm       Slurm in a folder of its own, likewise; no part of make test'
 	@echo 'make slurm-test  the tests of jobs of Slurm on emulated hosts: it needs root'
-	@echo 'make wheel-test  the fast tests against the wheels that a release publishes'
+	@echo 'make wheel-test  the fast tests against the wheels that a release publishes (wheel-suite: all tests)'
 	@echo 'make check       linters and types alone'
 	@echo 'make pytest      tests alone (PYTEST_ARGS="-k NAME" passes options)'
 	@echo 'make picture     record the demo, and draw its report for the README'
@@ -249,6 +249,13 @@ wheel-test: $(INSTALLED)
 	$(BIN)/python -m tests.tools.wheel_copy $(WHEELS)
 	cd $(WHEELS)/checkout && SCALANA_TEST_MPI= ../venv/bin/python -m pytest -q -n 2 --dist loadfile \
 	    $(if $(PYTEST_ARGS),$(PYTEST_ARGS),-m 'not slow' $(addprefix --ignore=,$(OF_SOURCES)))
+
+# All other tests against them, too, in the parts and in the time of `make test`.
+wheel-suite: $(INSTALLED) mpi pipeline rl ray
+	$(BIN)/python -m tests.tools.wheel_copy $(WHEELS)
+	touch $(WHEELS)/venv/.installed
+	PYTEST_ADDOPTS='$(addprefix --ignore=,$(filter-out tests/samples,$(OF_SOURCES)))' \
+	    $(MAKE) --no-print-directory -C $(WHEELS)/checkout VENV=../venv pytest
 
 check: lint mypy
 

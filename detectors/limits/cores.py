@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from scalana.detectors.efficiency.stretch import Stretch
 from scalana.detectors.evidence import BusyCores, Evidence
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import ADVICE
@@ -13,8 +14,9 @@ from scalana.detectors.limits.causal_profile import CausalProfile
 from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_worth, step_limit
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.thresholds.factors import AS_MUCH
+from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray
-from scalana.graphs.metrics import own_by_rank
+from scalana.graphs.metrics import burst_locations, own_by_rank
 
 KIND = "core-bound"
 
@@ -22,7 +24,7 @@ KIND = "core-bound"
 def cores(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """At most one cause: too few cores for what the threads and children of ranks compute. Where ranks alone outnumber
     their cores, or other programs take these, a warning says so."""
-    if facts.run.cores.sharing() or not is_worth(profile.all_cores_s, profile):
+    if _ranks_outnumber_cores(facts) or not is_worth(profile.all_cores_s, profile):
         return []
     busiest = _busiest(facts)
     waiting = [place for place in profile.places if place.core_wait_s > 0.0]
@@ -43,22 +45,47 @@ def cores(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     return [SharedCause(whole, Extent(tuple(finding.ranks), nothing, nothing), False)]
 
 
+def _ranks_outnumber_cores(facts: Facts) -> bool:
+    """Whether the ranks alone, or the main processes of a job that has others, are more than their cores."""
+    role = facts.timeline.role
+    main = role == role[0] if len(role) else np.ones(facts.timeline.ranks, bool)
+    return bool((facts.run.cores.least_s(main.astype(np.float64)) > 1.0).any())
+
+
 def _busiest(facts: Facts) -> BusyCores | None:
-    """The cores that the job keeps busiest; None where none are known."""
-    timeline, known = facts.timeline, facts.run.cores
-    lasted_s = float(timeline.locations.end_s.max() - timeline.locations.start_s.min())
-    busy = known.least_s(_computed_s(facts) / max(lasted_s, 1e-300))
+    """The cores that the job keeps busiest in its steps; None where none are known."""
+    stretch, known = facts.stretch, facts.run.cores
+    if stretch is None:
+        return None
+    busy = known.least_s(_computed_s(facts, stretch) / max(stretch.end_s - stretch.begin_s, 1e-300))
     if not busy.any():
         return None
     rank = int(np.argmax(busy))
     count = known.count([rank])
-    there = [other for other in range(timeline.ranks) if known.host[other] == known.host[rank]]
+    there = [other for other in range(facts.timeline.ranks) if known.host[other] == known.host[rank]]
     return BusyCores(count, float(busy[rank]) * count, len(there))
 
 
-def _computed_s(facts: Facts) -> FloatArray:
-    """CPU seconds of every rank, with those of its threads and children ``[ranks]``."""
-    timeline = facts.timeline
-    calls, of_own = timeline.calls, own_by_rank(timeline, timeline.own.cpu_s)
-    of_calls = np.bincount(timeline.locations.rank[calls.location], calls.cpu_s, timeline.ranks)
-    return np.asarray(of_own + of_calls + facts.ppg.metrics["helper_cpu_s"].sum(axis=0)[: timeline.ranks])
+def _computed_s(facts: Facts, stretch: Stretch) -> FloatArray:
+    """CPU seconds of every rank in a stretch, with those of its threads and children ``[ranks]``. What these compute is
+    known by place, not by time: as much of it is inside as of what the rank itself spends at the place."""
+    timeline, ranks = facts.timeline, facts.timeline.ranks
+    calls, own = timeline.calls, timeline.own
+    of_own = own_by_rank(timeline, own.cpu_s * stretch.row_part)
+    call_rank = timeline.locations.rank[calls.location]
+    of_calls = np.bincount(call_rank, calls.cpu_s * stretch.call_part, ranks)
+    helpers_s = facts.ppg.metrics["helper_cpu_s"][:, :ranks]
+    vertices = len(helpers_s)
+    row_rank = timeline.locations.rank[burst_locations(timeline)][own.burst]
+    row_key = timeline.activities.vertex[own.activity].astype(np.int64) * ranks + row_rank
+    keys = np.concatenate((row_key, calls.vertex.astype(np.int64) * ranks + call_rank))
+    known = keys >= 0
+
+    def at_places(of_rows: FloatArray, of_calls: FloatArray) -> FloatArray:
+        seconds = np.concatenate((of_rows, of_calls))
+        return weighted_count(keys[known], seconds[known], vertices * ranks).reshape(vertices, ranks)
+
+    row_s, call_s = own.seconds, calls.exit_s - calls.enter_s
+    whole_s = at_places(row_s, call_s)
+    inside = at_places(row_s * stretch.row_part, call_s * stretch.call_part) / np.maximum(whole_s, 1e-300)
+    return np.asarray(of_own + of_calls + (helpers_s * np.where(whole_s > 0.0, inside, 0.0)).sum(axis=0))
