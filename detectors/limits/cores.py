@@ -68,7 +68,8 @@ def _busiest(facts: Facts) -> BusyCores | None:
 
 def _computed_s(facts: Facts, stretch: Stretch) -> FloatArray:
     """CPU seconds of every rank in a stretch, with those of its threads and children ``[ranks]``. What these compute is
-    known by place, not by time: as much of it is inside as of what the rank itself spends at the place."""
+    known by place, not by time: as much of it is inside as of what the rank itself spends at the place, and all of it
+    where only they are, as workers are there for the steps."""
     timeline, ranks = facts.timeline, facts.timeline.ranks
     calls, own = timeline.calls, timeline.own
     of_own = own_by_rank(timeline, own.cpu_s * stretch.row_part)
@@ -88,4 +89,4 @@ def _computed_s(facts: Facts, stretch: Stretch) -> FloatArray:
     row_s, call_s = own.seconds, calls.exit_s - calls.enter_s
     whole_s = at_places(row_s, call_s)
     inside = at_places(row_s * stretch.row_part, call_s * stretch.call_part) / np.maximum(whole_s, 1e-300)
-    return np.asarray(of_own + of_calls + (helpers_s * np.where(whole_s > 0.0, inside, 0.0)).sum(axis=0))
+    return np.asarray(of_own + of_calls + (helpers_s * np.where(whole_s > 0.0, inside, 1.0)).sum(axis=0))
