@@ -6,6 +6,7 @@ package, and ``FOLDER/venv``, which has these from the wheels and sees all other
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -15,12 +16,19 @@ from tests.benchmarks.installation import ROOT, build_wheel, checked, environmen
 SOURCES = ("detectors", "frontend", "graphs", "runtime", "scalana")
 
 
+def with_command(path: Path, module: str) -> None:
+    """A command for a module of a package that the environment only sees."""
+    path.write_text(f'#!/bin/sh\nexec {shlex.quote(str(path.parent / "python"))} -m {module} "$@"\n')
+    path.chmod(0o755)
+
+
 def main(folder: Path) -> None:
     """Make both."""
     folder = folder.resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     environment(folder / "venv", published(build_wheel(folder), folder))
+    with_command(folder / "venv" / "bin" / "torchrun", "torch.distributed.run")
     for name in tracked():
         if name.partition("/")[0] not in SOURCES:
             (folder / "checkout" / name).parent.mkdir(parents=True, exist_ok=True)
