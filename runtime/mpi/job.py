@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from scalana.runtime.mpi.answers import answer, output_of
 
@@ -199,10 +199,7 @@ def mpi_compilers(command: Sequence[str], environ: Mapping[str, str]) -> list[st
     """
     folders: list[str] = []
     least: list[str] = []
-    for word in command:
-        path = word if os.sep in word else in_path(word, environ)
-        if not path or not os.path.isfile(path):
-            continue
+    for word, path in _files(command, environ):
         own = [os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))]
         says_little = _SYSTEM.issuperset(own) and not re.match(_OF_MPI, os.path.basename(word))
         (least if says_little else folders).extend(own)
@@ -215,14 +212,19 @@ def mpi_compilers(command: Sequence[str], environ: Mapping[str, str]) -> list[st
     return list(dict.fromkeys(path for path in found if path and os.access(path, os.X_OK)))
 
 
+def _files(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The words of a command that name programs or other files, and these."""
+    for word in command:
+        path = word if os.sep in word else in_path(word, environ)
+        if path and os.path.isfile(path):
+            yield word, path
+
+
 def library_folders(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     """Where the MPI library of a command may lie, where no ``mpicc`` says it: with its programs and launcher, in
     ``LD_LIBRARY_PATH``, and where distributions install one. What comes first is more likely."""
     folders: list[str] = []
-    for word in command:
-        path = word if os.sep in word else in_path(word, environ)
-        if not path or not os.path.isfile(path):
-            continue
+    for word, path in _files(command, environ):
         folders += map(os.path.dirname, _mpi_libraries(path, environ) if _is_elf(path) else ())
         if re.match(_LAUNCHERS, os.path.basename(word)):
             above = [os.path.dirname(os.path.dirname(one)) for one in (os.path.abspath(path), os.path.realpath(path))]

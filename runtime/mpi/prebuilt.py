@@ -35,15 +35,12 @@ STAND_IN = f"libmpi-{'of-the-job-' * 4}.so"
 
 
 def place(kept: Kept, environ: Mapping[str, str]) -> bool:
-    """Write the recorder for an MPI where it is kept; whether it fits: it was compiled from the sources that are here,
-    and has wrappers for all that this MPI has.
+    """Write the recorder for an MPI where it is kept. Says whether that worked, and it fits: it was compiled from the
+    sources that are here, and has wrappers for all that this MPI has.
 
     Args:
         kept: the files, of which those are written that are not there.
         environ: of the job.
-
-    Raises:
-        OSError: they cannot be written.
     """
     if not _is_of_these_sources(environ):
         return False
@@ -60,9 +57,8 @@ def place(kept: Kept, environ: Mapping[str, str]) -> bool:
     preload.hide(set(names()) - has)
     wrappers.weaken({one for one in asked - has if one.startswith(("PMPI_", "MPI_", "ompi_"))})
     wrappers.ask_for(library.soname, STAND_IN)
-    for file in kept.missing:
-        _write(file, (preload if file == kept.preloaded else wrappers).data)
-    return True
+    made = {file: preload if file == kept.preloaded else wrappers for file in kept.missing}
+    return all(user_cache.keep(file, library.data) for file, library in made.items())
 
 
 def _is_of_these_sources(environ: Mapping[str, str]) -> bool:
@@ -80,11 +76,3 @@ def _read(path: str) -> SharedLibrary | None:
             return SharedLibrary(file.read())
     except (OSError, ValueError):
         return None
-
-
-def _write(path: str, data: bytes) -> None:
-    temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "wb") as file:
-        file.write(data)
-    user_cache.seal(temporary)
-    os.replace(temporary, path)

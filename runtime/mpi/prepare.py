@@ -100,7 +100,6 @@ def _placed(kept: Kept, environ: Mapping[str, str]) -> bool:
 
     Raises:
         BuildError: it did not, and there is no ``mpicc``.
-        OSError: it cannot be written.
     """
     from scalana.runtime.mpi.prebuilt import place
 
