@@ -14,9 +14,9 @@ from scalana.detectors.limits.causal_profile import CausalProfile
 from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_worth, step_limit
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.thresholds.factors import AS_MUCH
-from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray
-from scalana.graphs.metrics import burst_locations, own_by_rank
+from scalana.graphs.metrics import add_calls, add_to, burst_locations, own_by_rank
+from scalana.graphs.timeline import Timeline
 
 KIND = "core-bound"
 
@@ -73,20 +73,19 @@ def _computed_s(facts: Facts, stretch: Stretch) -> FloatArray:
     timeline, ranks = facts.timeline, facts.timeline.ranks
     calls, own = timeline.calls, timeline.own
     of_own = own_by_rank(timeline, own.cpu_s * stretch.row_part)
-    call_rank = timeline.locations.rank[calls.location]
-    of_calls = np.bincount(call_rank, calls.cpu_s * stretch.call_part, ranks)
+    of_calls = np.bincount(timeline.locations.rank[calls.location], calls.cpu_s * stretch.call_part, ranks)
     helpers_s = facts.ppg.metrics["helper_cpu_s"][:, :ranks]
-    vertices = len(helpers_s)
-    row_rank = timeline.locations.rank[burst_locations(timeline)][own.burst]
-    row_key = timeline.activities.vertex[own.activity].astype(np.int64) * ranks + row_rank
-    keys = np.concatenate((row_key, calls.vertex.astype(np.int64) * ranks + call_rank))
-    known = keys >= 0
-
-    def at_places(of_rows: FloatArray, of_calls: FloatArray) -> FloatArray:
-        seconds = np.concatenate((of_rows, of_calls))
-        return weighted_count(keys[known], seconds[known], vertices * ranks).reshape(vertices, ranks)
-
     row_s, call_s = own.seconds, calls.exit_s - calls.enter_s
-    whole_s = at_places(row_s, call_s)
-    inside = at_places(row_s * stretch.row_part, call_s * stretch.call_part) / np.maximum(whole_s, 1e-300)
-    return np.asarray(of_own + of_calls + (helpers_s * np.where(whole_s > 0.0, inside, 1.0)).sum(axis=0))
+    whole_s = _at_places(row_s, call_s, len(helpers_s), timeline)
+    inside_s = _at_places(row_s * stretch.row_part, call_s * stretch.call_part, len(helpers_s), timeline)
+    inside = np.divide(inside_s, whole_s, out=np.ones(whole_s.shape), where=whole_s > 0.0)
+    return np.asarray(of_own + of_calls + (helpers_s * inside).sum(axis=0))
+
+
+def _at_places(row_s: FloatArray, call_s: FloatArray, vertices: int, timeline: Timeline) -> FloatArray:
+    """Seconds of every row of own work ``[rows]`` and of every call ``[calls]``, by place ``[vertices, ranks]``."""
+    own, result = timeline.own, np.zeros((vertices, timeline.ranks))
+    row_rank = timeline.locations.rank[burst_locations(timeline)][own.burst]
+    add_to(result, timeline.activities.vertex[own.activity], row_rank, row_s)
+    add_calls(result, timeline, call_s)
+    return result

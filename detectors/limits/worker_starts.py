@@ -35,17 +35,18 @@ def worker_starts(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
         return []
     seconds = spans.end_s(waits.rows) - spans.start_s(waits.rows)
     is_start, is_end = epoch_edges(waits, spans)
-    edges = waits.among(is_start | is_end, seconds)
+    is_edge = is_start | is_end
+    edges = waits.among(is_edge, seconds)
     if not is_start.any() or not all_spend(edges.wait_s):
         return []
     if float((edges.wait_s / np.maximum(waits.step_s, 1e-300)).min()) < MINOR:
         return []
     if float(edges.wait_s.sum()) < MAJORITY * float(waits.wait_s.sum()):
         return []
-    usual_s = float(np.median(seconds[~(is_start | is_end)])) if not (is_start | is_end).all() else 0.0
+    usual_s = float(np.median(seconds[~is_edge])) if not is_edge.all() else 0.0
     starts = np.bincount(waits.rank[is_start], minlength=facts.timeline.ranks)
     left = np.clip(starts * usual_s / np.maximum(edges.wait_s * waits.steps, 1e-300), 0.0, 1.0)
-    row = edges.rows[int(np.argmax(seconds[is_start | is_end]))]
+    row = edges.rows[int(np.argmax(seconds[is_edge]))]
     place = CodeLocation(TargetKind.OWN, int(spans.vertex[row]), int(spans.line[row]))
     count = max(round(float(np.median(starts))), 1)
     known = WorkerStarts(count, float(np.median(edges.wait_s)) * waits.steps / count)
