@@ -9,7 +9,7 @@ from pathlib import Path
 from scalana.graphs.ppg import PPG, build_ppg
 from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record.format import EVENT_BLOCKING, STATE_ASLEEP, STATE_IPC, STATE_RUNNING
+from scalana.runtime.record.format import EVENT_BLOCKING, SPAN_TYPE, STATE_ASLEEP, STATE_IPC, STATE_RUNNING
 from scalana.runtime.record.layout import write_info
 from scalana.runtime.record.writer import RecordWriter
 
@@ -107,6 +107,12 @@ class Rank:
         )  # fmt: skip
         return event
 
+    def marked_step(self, number, begin, more_ms=0):
+        """A step of an optimizer, from a moment to now, or some time more."""
+        length = round((self.now - begin) * MS) + round(more_ms * MS)
+        mark = {"step": number, "attributes": {"source": "optimizer"}}
+        self.writer.span(SPAN_TYPE["step"], "step", round(begin * MS), length, **mark)
+
     def end(self, status=0):
         self.writer.end(round(self.now * MS), status)
         self.writer.close()
@@ -118,6 +124,13 @@ def make_ranks(folder, count, **options):
     for rank in ranks:
         rank.writer.group(1, "world", rank.rank, range(count))
     return ranks
+
+
+def allreduce(ranks, seq):
+    """All ranks meet, a millisecond after the last one is there."""
+    until = max(rank.now for rank in ranks) + 1
+    for rank in ranks:
+        rank.call("allreduce", until, where="sum", seq=seq)
 
 
 def build(folder, **info) -> PPG:

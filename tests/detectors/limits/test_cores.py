@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.run import analyze
-from scalana.runtime.record.format import SPAN_TYPE
-from tests.graphs.runs import FILE, MS, build, make_ranks
+from tests.graphs.runs import FILE, allreduce, build, make_ranks
 
 STEPS, STEP_MS, CORES = 20, 40, 4
 ON_A_CORE = 0.5
@@ -25,11 +24,8 @@ def findings(folder: Path, helpers_s: float, before_ms: int = 0) -> list[tuple[s
         for rank in ranks:
             begin = rank.now
             rank.work([(FILE, "compute", 20)], STEP_MS, ON_A_CORE)
-            mark = {"step": number, "attributes": {"source": "optimizer"}}
-            rank.writer.span(SPAN_TYPE["step"], "step", round(begin * MS), round((rank.now - begin) * MS), **mark)
-        until = max(rank.now for rank in ranks) + 1
-        for rank in ranks:
-            rank.call("allreduce", until, where="sum", seq=number + 1)
+            rank.marked_step(number, begin)
+        allreduce(ranks, number + 1)
     for rank in ranks:
         rank.end()
     ppg = build(folder, command=["train"])

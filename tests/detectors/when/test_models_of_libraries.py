@@ -16,7 +16,7 @@ from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.chosen_steps import is_chosen
 from scalana.runtime.record.format import SPAN_TYPE
 from scalana.runtime.record.layout import models_file
-from tests.graphs.runs import FILE, LIBRARY, MS, Rank, build, make_ranks
+from tests.graphs.runs import FILE, LIBRARY, MS, Rank, allreduce, build, make_ranks
 
 STEPS = 20
 HUB, TOOLS = f"{LIBRARY}/hub/decoder.py", f"{LIBRARY}/hub/tools.py"
@@ -67,14 +67,8 @@ def run(folder: Path, slow: dict[int, float]) -> PPG:
             begin = rank.now
             step(rank, number, slow if rank.rank == 1 else {})
             if number:
-                length = round((rank.now - begin + 10) * MS)
-                attributes = {"source": "optimizer"}
-                rank.writer.span(
-                    SPAN_TYPE["step"], "step", round(begin * MS), length, step=number, attributes=attributes
-                )
-        until = max(rank.now for rank in ranks) + 1
-        for rank in ranks:
-            rank.call("allreduce", until, where="sum", seq=number + 1)
+                rank.marked_step(number, begin, 10)
+        allreduce(ranks, number + 1)
     for rank in ranks:
         rank.end()
     names = {"": "Net"} | {f"layers.{n}{x}": k for n in range(2) for x, k in (("", "Layer"), (".expert", "Expert"))}

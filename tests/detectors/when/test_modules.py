@@ -18,7 +18,7 @@ from scalana.report import data, text
 from scalana.runtime.chosen_steps import Chosen, is_chosen
 from scalana.runtime.record import layout
 from scalana.runtime.record.format import SPAN_TYPE
-from tests.graphs.runs import FILE, LIBRARY, MS, Rank, build, make_ranks
+from tests.graphs.runs import FILE, LIBRARY, MS, Rank, allreduce, build, make_ranks
 from tests.known import with_section
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -86,13 +86,8 @@ def run(folder: Path, slow_rank: int = 1, elements: int = 64) -> Analysis:
             begin = rank.now
             step(rank, number, rank.rank == slow_rank, elements if rank.rank == slow_rank else 64)
             if number:
-                rank.writer.span(
-                    SPAN_TYPE["step"], "step", round(begin * MS), round((rank.now - begin) * MS) + 10 * MS,
-                    step=number, attributes={"source": "optimizer"},
-                )  # fmt: skip
-        until = max(rank.now for rank in ranks) + 1
-        for rank in ranks:
-            rank.call("allreduce", until, where="sum", seq=number + 1)
+                rank.marked_step(number, begin, 10)
+        allreduce(ranks, number + 1)
     for rank in ranks:
         rank.end()
         count(rank, rank.rank == slow_rank)
@@ -140,11 +135,8 @@ def test_forward_and_backward_of_one_cause_are_one_finding(
             rank.work(BACKWARD, 60 if slow else 40)
             if is_chosen(number):
                 span(rank, backward_of, "Expert", BACKWARD, inside, number, direction="backward")
-            mark = {"step": number, "attributes": {"source": "optimizer"}}
-            rank.writer.span(SPAN_TYPE["step"], "step", round(begin * MS), round((rank.now - begin) * MS), **mark)
-        until = max(rank.now for rank in ranks) + 1
-        for rank in ranks:
-            rank.call("allreduce", until, where="sum", seq=number + 1)
+            rank.marked_step(number, begin)
+        allreduce(ranks, number + 1)
     for rank in ranks:
         rank.end()
     analysis = analyze(build(tmp_path, command=["train"]))
@@ -230,9 +222,7 @@ def test_models_of_one_class_that_come_one_after_the_other_are_told_apart(tmp_pa
                     span(rank, f"layers.{layer}", "Layer", path, inside, number, direction="backward")
             if is_chosen(number):
                 span(rank, "", "Net", path, begin, number, direction="backward")
-        until = max(rank.now for rank in ranks) + 1
-        for rank in ranks:
-            rank.call("allreduce", until, where="sum", seq=number + 1)
+        allreduce(ranks, number + 1)
     for rank in ranks:
         rank.end()
     found = {finding.line: finding.where for finding in analyze(build(tmp_path, command=["train"])).findings}

@@ -20,9 +20,8 @@ from scalana.report.findings.inside import in_compiled
 from scalana.report.text.paint import Paint
 from scalana.report.text.sections import section_lines
 from scalana.report.topics import compiled
-from scalana.runtime.record.format import SPAN_TYPE
 from scalana.runtime.record.layout import models_file
-from tests.graphs.runs import FILE, LIBRARY, MS, Rank, build, make_ranks
+from tests.graphs.runs import FILE, LIBRARY, Rank, allreduce, build, make_ranks
 
 STEPS = 20
 MODULE = f"{LIBRARY}/torch/nn/modules/module.py", "Module._wrapped_call_impl", 1
@@ -88,11 +87,8 @@ def run(folder: Path, late_ms: float = 0.0, wrappers: list = WRAPPERS) -> PPG:
         for rank in ranks:
             begin = rank.now
             step(rank, number, late_ms if rank.rank == 1 else 0.0)
-            length, told = round((rank.now - begin) * MS), {"source": "optimizer"}
-            rank.writer.span(SPAN_TYPE["step"], "step", round(begin * MS), length, step=number, attributes=told)
-        until = max(rank.now for rank in ranks) + 1
-        for rank in ranks:
-            rank.call("allreduce", until, where="sum", seq=number + 1)
+            rank.marked_step(number, begin)
+        allreduce(ranks, number + 1)
     for rank in ranks:
         rank.end()
     told = {"models": [], "frames": FRAMES, "graphs": [], "sources": SOURCES, "wrappers": wrappers}
