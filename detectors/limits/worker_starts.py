@@ -1,4 +1,4 @@
-"""Waiting for workers of loaders that are started anew in each epoch, with what workers that are kept would save.
+"""Waiting for workers of loaders that are started in each epoch, with what workers that are kept would save.
 
 A loader without ``persistent_workers`` starts its workers when an epoch begins, and ends them after it. Where they are
 spawned, each imports the program's modules again; more workers would take longer, not less.
@@ -66,6 +66,6 @@ def worker_starts(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
 def epoch_edges(waits: DataWaits, spans: Spans) -> tuple[BoolArray, BoolArray]:
     """Which waits are for the first batch of new workers, and which for the end of those of an epoch, when no batch
     comes ``[waits]`` each."""
-    is_anew = spans.integers("anew", 0)[waits.rows] > 0
+    in_each = spans.integers("each_epoch", 0)[waits.rows] > 0
     batch = spans.integers("batch")[waits.rows]
-    return is_anew & (batch == 0), is_anew & (batch < 0)
+    return in_each & (batch == 0), in_each & (batch < 0)

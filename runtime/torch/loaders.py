@@ -62,12 +62,12 @@ def _mark(iterator: Any, marks: dict[tuple[Any, ...], span], patches: Patches) -
     """The span of all iterators alike, which is entered again and again; of what it does not know, a bare one."""
     try:
         workers = iterator._num_workers
-        anew = int(workers > 0 and not getattr(iterator, "_persistent_workers", True))
-        key = type(iterator._dataset), workers, getattr(iterator, "_prefetch_factor", None) or 0, anew
+        each_epoch = int(workers > 0 and not getattr(iterator, "_persistent_workers", True))
+        key = type(iterator._dataset), workers, getattr(iterator, "_prefetch_factor", None) or 0, each_epoch
         mark = marks.get(key)
         if mark is None:
             ahead = workers * key[2]
-            more = {"anew": anew} if anew else {}
+            more = {"each_epoch": each_epoch} if each_epoch else {}
             mark = marks[key] = span(NAME, "data", None, dataset=key[0].__name__, workers=workers, ahead=ahead, **more)
         return mark
     except Exception as failure:

@@ -48,7 +48,7 @@ def test_each_batch_that_is_waited_for_is_a_span(tmp_path: Path) -> None:
     loading = [(kind, name, attributes) for kind, name, _, attributes in told(record) if kind == "data"]
     alone, helped = (
         {"dataset": "Numbers", "workers": 0, "ahead": 0},
-        {"dataset": "range", "workers": 1, "ahead": 2, "anew": 1},
+        {"dataset": "range", "workers": 1, "ahead": 2, "each_epoch": 1},
     )
     # The fourth number raises; of the second loader, the third call says that there is no more.
     wanted = [alone | {"batch": 0}, alone | {"batch": 1}, alone | {"batch": 2}, alone]
