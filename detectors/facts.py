@@ -58,9 +58,11 @@ class Need(enum.Enum):
     OPEN_CALLS = "calls that never returned"
     STEPS = "steps"
     ACTIONS = "pipeline actions"
-    STAGES = "pipeline actions, or messages that may be those of a pipeline"
+    STAGES = "pipeline stages"
+    """Pipeline actions, or messages that may be those of a pipeline."""
     PHASES = "reinforcement learning phases"
-    ROLES = "reinforcement learning phases, or calls that processes take from others"
+    ROLES = "roles"
+    """Reinforcement learning phases, or calls that processes take from others."""
     DEVICE = "work on a device"
 
 
