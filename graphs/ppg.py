@@ -285,16 +285,22 @@ def build_ppg(
     run.course = course_of_run(folder, chosen, attempts, run.going_on)
     run.unseen = unseen_libraries
     run.notes = [*notes_of(unseen_libraries), *run.notes]
-    run.warnings += told(no_cpu)
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
-    if unseen and not run.thinned_ranks:
-        run.warnings.append(
+    run.warnings += [*told(no_cpu), *_incomplete(0 if run.thinned_ranks else unseen, mixed)]
+    return PPG(psg, timeline, metrics, run, spans, models, host, compiled, servers)
+
+
+def _incomplete(unseen: int, mixed: int) -> list[str]:
+    """Warnings about calls whose other side is not recorded, or does not fit."""
+    warnings = []
+    if unseen:
+        warnings.append(
             f"the results of {unseen} call{'s' * (unseen > 1)} came from processes without a record here: for other "
             "hosts, share the run folder at the same path, or copy all records into it"
         )
     if mixed:
-        run.warnings.append(f"ranks called different operations at the same position {mixed} times")
-    return PPG(psg, timeline, metrics, run, spans, models, host, compiled, servers)
+        warnings.append(f"ranks called different operations at the same position {mixed} times")
+    return warnings
 
 
 class _Progress:
