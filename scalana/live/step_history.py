@@ -35,6 +35,10 @@ class StepHistory:
             end -= seconds
         self._steps.extend(reversed(new))
 
+    def begin_unix_s(self, number: int) -> float | None:
+        """The time of day at which a step began, or the first one that was seen after it; None where none was."""
+        return next((one.end_unix_s - one.seconds for one in self._steps if one.number >= number), None)
+
     def slower_since(self) -> str:
         """Since when steps take longer, in words with the step and the time of day; empty where that is not clear."""
         from scalana.detectors.when.cost_trend import Shape, trend_of
