@@ -28,7 +28,7 @@ from scalana.detectors.thresholds.counts import FEWEST_STEPS, SHOWS_THE_NOISE
 from scalana.detectors.thresholds.differences import ONE_FACTOR, ORDINARY
 from scalana.detectors.thresholds.shares import MAJORITY, NEARLY_ALL, SLIGHT, WORTH_A_FINDING
 from scalana.detectors.whatif.replay import Change
-from scalana.detectors.when.step_work import StepWork, late_since
+from scalana.detectors.when.rank_work import RankWork, late_since
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.steps.window import periods_of_bursts
@@ -100,7 +100,7 @@ class _Work:
     """What others wait for that work of each rank ``[ranks]``."""
     suspects: IntArray
     """Ranks for whose work others wait as long as is worth a finding."""
-    by_step: StepWork
+    by_step: RankWork
     """Earlier steps of the run among it, where this is its last part."""
     fewest: int
     """Steps in which a rank must be slow."""
@@ -117,7 +117,7 @@ class _Work:
         steps, timeline, table = facts.steps, facts.timeline, facts.blame
         if steps is None or facts.is_part:
             return None
-        by_step = StepWork.of(timeline, steps).after(facts.earlier_work)
+        by_step = RankWork.of(timeline, steps).after(facts.earlier_work)
         fewest = FEWEST_STEPS // 2 if facts.causes_only else FEWEST_STEPS
         if len(by_step) < fewest:
             return None

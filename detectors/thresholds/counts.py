@@ -103,5 +103,5 @@ Why: Of fewer, a busy machine makes what looks like one (`tests/benchmarks/trend
 
 - `cost_trend`
 - `slow_ranks`: half as many are enough in the last steps of a run that goes on
-- `step_work`: steps in which a rank must be slow
+- `rank_work`: steps in which a rank must be slow
 """

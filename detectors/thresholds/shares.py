@@ -411,7 +411,7 @@ Why: What is left is minor (MINOR).
   must differ as the levels do: else some steps do
 - `slow_ranks`: part of what a slow rank takes longer that one place or loop must hold, for that to have more to do
 - `step_presence`: part of a cost that lies in steps which show what it usually is in a step
-- `step_work`: part of the steps in which a slow rank must be slow
+- `rank_work`: part of the steps in which a slow rank must be slow
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 - `device_causes`: part of a step that devices must work to be what limits it

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from scalana import analysis_home, api
 
 if TYPE_CHECKING:
-    from scalana.detectors.when.step_work import StepWork
+    from scalana.detectors.when.rank_work import RankWork
     from scalana.graphs.attribution.callpaths import Placer
     from scalana.graphs.attribution.placing import FrontEnds, Parse
     from scalana.graphs.readers.folder.native_frames import SourceFrame, Symbols
@@ -32,7 +32,7 @@ class LastSteps:
         self._placer = KeptPlacer()
         self._frames = KnownFrames(lambda *asked: symbols([], KeptFrames(""), NOT_MOVED, *asked))
 
-    def analyze(self, folder: str, steps: int, earlier: StepWork | None = None) -> api.Report:
+    def analyze(self, folder: str, steps: int, earlier: RankWork | None = None) -> api.Report:
         """The causes in the last steps.
 
         Args:

@@ -13,14 +13,13 @@ from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.live.now import Moment, moment_of
 from scalana.live.productive import LiveCourse
 from scalana.live.run_tail import RunTail
-from scalana.live.step_history import StepHistory
+from scalana.live.step_history import RankHistory, StepHistory
 from scalana.live.view import Analysed, Cause, View
 
 if TYPE_CHECKING:
     from scalana.api import Report
     from scalana.detectors.finding import Finding
     from scalana.live.last_steps import LastSteps
-    from scalana.live.rank_history import RankHistory
 
 _FIRST_S = 30.0
 """Seconds that are looked at, as long as it is not known how long steps take."""
@@ -51,7 +50,7 @@ class Looker:
         self._known: dict[tuple[str, str, int, tuple[int, ...]], Cause] = {}
         self._analysed: Analysed | None = None
         self._last_steps: LastSteps | None = None
-        self._ranks: RankHistory | None = None
+        self._ranks = RankHistory()
         self._course = LiveCourse(folder)
 
     def __enter__(self) -> Looker:
@@ -115,10 +114,9 @@ class Looker:
 
     def _analyse(self, part: str, moment: Moment) -> Analysed | None:
         from scalana.live.last_steps import LastSteps  # a job that is only listened to needs none of it
-        from scalana.live.rank_history import RankHistory
 
-        if self._last_steps is None or self._ranks is None:
-            self._last_steps, self._ranks = LastSteps(), RankHistory()
+        if self._last_steps is None:
+            self._last_steps = LastSteps()
         try:
             report = self._last_steps.analyze(part, self.steps, self._ranks.work)
         except RunDataError:
@@ -155,7 +153,7 @@ class Looker:
         slow, began = finding.evidence.slow_rank, None
         if slow is not None:
             began = slow.slow_since
-        elif finding.kind in _OF_LATE_RANKS and self._ranks is not None:
+        elif finding.kind in _OF_LATE_RANKS:
             began = self._ranks.since(finding.ranks)
         if began is None or cause.begins or cause.since_step is None:
             return cause

@@ -7,7 +7,7 @@ import pytest
 
 from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
-from scalana.detectors.when.step_work import StepWork
+from scalana.detectors.when.rank_work import RankWork
 from scalana.graphs.metrics import burst_locations, timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
@@ -148,6 +148,6 @@ def test_who_works_longer_may_wait_for_a_core_in_proportion() -> None:
     work_s = np.ones((3, 4))
     work_s[:, 2] = 2.0
     core_wait_s, others = work_s / 2, np.array([0, 1, 3])
-    assert not StepWork(np.arange(3), work_s, core_wait_s).lacking(2, others).any()
+    assert not RankWork(np.arange(3), work_s, core_wait_s).lacking(2, others).any()
     core_wait_s[:, 2] = 4.0
-    assert StepWork(np.arange(3), work_s, core_wait_s).lacking(2, others) == pytest.approx(2.0)
+    assert RankWork(np.arange(3), work_s, core_wait_s).lacking(2, others) == pytest.approx(2.0)

@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalana.detectors.when.step_work import StepWork
+from scalana.detectors.when.rank_work import RankWork
 from scalana.live import follow
-from scalana.live.rank_history import RankHistory
-from scalana.live.step_history import StepHistory
+from scalana.live.step_history import RankHistory, StepHistory
 from scalana.live.verdicts import Verdicts
 from scalana.live.view import Analysed, Cause
 from tests.scalana.live.growing import GrowingRun
@@ -129,12 +128,12 @@ def test_a_verdict_on_a_rank_that_is_slow_as_a_whole_names_no_line() -> None:
         assert not verdicts.take(replace(verdict, causes=(replace(whole, file="a.py", line=line),)), 0.0)
 
 
-def work_of(first: int, longer: float, ranks: int = 4, count: int = 20) -> StepWork:
+def work_of(first: int, longer: float, ranks: int = 4, count: int = 20) -> RankWork:
     """Some steps in which rank 2 works longer."""
     number = np.arange(first, first + count)
     work_s = 0.1 + 0.001 * np.random.default_rng(first).random((count, ranks))
     work_s[:, 2] *= longer
-    return StepWork(number, work_s, np.zeros((count, ranks)))
+    return RankWork(number, work_s, np.zeros((count, ranks)))
 
 
 def test_earlier_looks_show_since_when_a_rank_is_slow() -> None:

@@ -18,7 +18,7 @@ from scalana.graphs.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class StepWork:
+class RankWork:
     """Own work by step and rank."""
 
     number: IntArray
@@ -29,7 +29,7 @@ class StepWork:
     """``[steps, ranks]``"""
 
     @classmethod
-    def of(cls, timeline: Timeline, steps: Steps) -> StepWork:
+    def of(cls, timeline: Timeline, steps: Steps) -> RankWork:
         """That of the steady state of a run. A burst belongs to the step in which its middle lies."""
         own, ranks = timeline.own, timeline.ranks
         number = steps.number[steps.steady()]
@@ -46,20 +46,20 @@ class StepWork:
     def __len__(self) -> int:
         return len(self.number)
 
-    def after(self, earlier: StepWork | None) -> StepWork:
+    def after(self, earlier: RankWork | None) -> RankWork:
         """With earlier steps of the same ranks before its own."""
         if earlier is None or not len(self) or earlier.work_s.shape[1] != self.work_s.shape[1]:
             return self
         before = earlier.number < self.number[0]
-        return StepWork(
+        return RankWork(
             np.concatenate((earlier.number[before], self.number)),
             np.concatenate((earlier.work_s[before], self.work_s)),
             np.concatenate((earlier.core_wait_s[before], self.core_wait_s)),
         )
 
-    def last(self, count: int) -> StepWork:
+    def last(self, count: int) -> RankWork:
         """The last of these steps."""
-        return StepWork(self.number[-count:], self.work_s[-count:], self.core_wait_s[-count:])
+        return RankWork(self.number[-count:], self.work_s[-count:], self.core_wait_s[-count:])
 
     def longer(self, rank: int, others: IntArray) -> FloatArray:
         """Part by which a rank works longer than others usually do ``[steps]``."""
