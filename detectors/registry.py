@@ -5,6 +5,7 @@ from __future__ import annotations
 from scalana.detectors.annotate.compiled import InCompiledCode
 from scalana.detectors.annotate.compiling import InCompiling
 from scalana.detectors.annotate.efficiencies import PopFactors
+from scalana.detectors.annotate.exchanging_heads import ExchangingHeads
 from scalana.detectors.annotate.loading import LoadingData
 from scalana.detectors.annotate.modules import InModels
 from scalana.detectors.annotate.operators import CallingOperators
@@ -52,6 +53,7 @@ ANNOTATORS: tuple[Annotator, ...] = (
     WaitingForServers(),
     InCompiledCode(),
     CallingOperators(),
+    ExchangingHeads(),
     PopFactors(),
     ReplayError(),
 )

@@ -29,7 +29,7 @@ from scalana.report.topics import (
     steps,
     time,
 )
-from scalana.report.topics.data import sources
+from scalana.report.topics.data import exchanged_heads, sources
 from scalana.report.topics.pipelines import pipeline, slow_down
 from scalana.report.topics.serving_requests import experts, serving
 
@@ -72,6 +72,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic("rl", rl.sections, rl.entries, changes=rl.known_changes),
     Topic("serving", serving.sections, serving.entries),
     Topic("experts", experts.sections, experts.entries),
+    Topic("context-parallelism", exchanged_heads.sections, exchanged_heads.entries),
     Topic("limits", limits.sections, limits.entries),
     Topic("sources", sources.sections, sources.entries),
     Topic("steps", steps.sections, steps.entries),
