@@ -53,8 +53,8 @@ class NamedTasks:
         return NamedTasks(self.spans, *columns)
 
     def of_ranks(self) -> NamedTasks:
-        """Those in processes that are ranks: what threads of a helper do, such as a loader's worker that reads ahead, is
-        not what the rank waits for. Where none of a rank's lanes is a location, all of them."""
+        """Those in processes that are ranks: threads of a helper, such as a loader's worker that reads ahead, are not
+        what the rank waits for. Where none of a rank's lanes is a location, all of them."""
         lanes = self.spans.lanes
         located = lanes.location >= 0
         known = np.isin(lanes.process, lanes.process[located]) | ~np.isin(lanes.rank, lanes.rank[located])
