@@ -29,12 +29,7 @@ from scalana.report.topics import (
     steps,
     time,
 )
-<<<<<<< HEAD
 from scalana.report.topics.data import exchanged_heads, sources
-from scalana.report.topics.pipelines import pipeline, slow_down
-=======
-from scalana.report.topics.data import sources
->>>>>>> main
 from scalana.report.topics.serving_requests import experts, serving
 
 if TYPE_CHECKING:
