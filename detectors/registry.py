@@ -8,6 +8,7 @@ from importlib import import_module
 from scalana.detectors.annotate.compiled import InCompiledCode
 from scalana.detectors.annotate.compiling import InCompiling
 from scalana.detectors.annotate.efficiencies import PopFactors
+from scalana.detectors.annotate.exchanging_heads import ExchangingHeads
 from scalana.detectors.annotate.loading import LoadingData
 from scalana.detectors.annotate.modules import InModels
 from scalana.detectors.annotate.operators import CallingOperators
@@ -62,6 +63,7 @@ ANNOTATORS: tuple[Annotator, ...] = (
     WaitingForServers(),
     InCompiledCode(),
     CallingOperators(),
+    ExchangingHeads(),
     PopFactors(),
     ReplayError(),
 )

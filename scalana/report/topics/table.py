@@ -29,7 +29,7 @@ from scalana.report.topics import (
     steps,
     time,
 )
-from scalana.report.topics.data import sources
+from scalana.report.topics.data import exchanged_heads, sources
 from scalana.report.topics.serving_requests import experts, serving
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ TOPICS: tuple[Topic, ...] = (
     _about("rl", "rl", "scalana.report.topics.rl"),
     Topic("serving", serving.sections, serving.entries),
     Topic("experts", experts.sections, experts.entries),
+    Topic("context-parallelism", exchanged_heads.sections, exchanged_heads.entries),
     Topic("limits", limits.sections, limits.entries),
     Topic("sources", sources.sections, sources.entries),
     Topic("steps", steps.sections, steps.entries),
