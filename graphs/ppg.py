@@ -288,9 +288,11 @@ def build_ppg(
     run.warnings += told(no_cpu)
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if unseen and not run.thinned_ranks:
+        run.unrecorded_results = unseen
         run.warnings.append(
-            f"the results of {unseen} call{'s' * (unseen > 1)} came from processes without a record here: for other "
-            "hosts, share the run folder at the same path, or copy all records into it"
+            f"the results of {unseen} call{'s' * (unseen > 1)} came from processes without a record here: what they "
+            "do is unknown, so that savings are upper bounds; if other hosts do not see the run folder, their records "
+            "lie there at the same path: put the folders together with scalana report DIR DIR"
         )
     if mixed:
         run.warnings.append(f"ranks called different operations at the same position {mixed} times")
