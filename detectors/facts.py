@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from scalana.detectors.delays.blame import BlameTable, blame
 from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.choices import find_choices
@@ -46,6 +48,7 @@ from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import MESSAGES, TAKING
 
 
 class Need(enum.Enum):
@@ -55,7 +58,11 @@ class Need(enum.Enum):
     OPEN_CALLS = "calls that never returned"
     STEPS = "steps"
     ACTIONS = "pipeline actions"
+    STAGES = "pipeline stages"
+    """Pipeline actions, or messages that may be those of a pipeline."""
     PHASES = "reinforcement learning phases"
+    ROLES = "roles"
+    """Reinforcement learning phases, or calls that processes take from others."""
     DEVICE = "work on a device"
 
 
@@ -131,10 +138,15 @@ class Facts:
             return len(self.timeline.steps) > 0
         if need is Need.ACTIONS:
             return bool(self.pipelines)
+        if need is Need.STAGES:
+            run = self.timeline.whole or self.timeline
+            return bool(self.pipelines) or bool(np.isin(run.instances.operation, MESSAGES).any())
         if need is Need.DEVICE:
             return bool(self.ppg.spans.device_lanes().any())
         if need is Need.PHASES:
             return len(self.ppg.spans.rows("phase")) > 0
+        if need is Need.ROLES:
+            return self.has(Need.PHASES) or bool(np.isin(self.timeline.calls.operation, TAKING).any())
         return False
 
     @property

@@ -98,7 +98,8 @@ def advise_zigzag(mask: UnevenMask) -> str:
     return (
         f"Cut each sequence into {2 * ranks} parts, and give rank 0 the first and the last one, rank 1 the second and "
         f"the last but one, and so on (zigzag): all {ranks} ranks then compute equally much{_in_each(mask)}. Position "
-        "embeddings, labels and the order of outputs have to follow."
+        "embeddings, labels and the order of outputs have to follow. Ulysses (all-to-alls that exchange tokens for "
+        f"heads around attention) balances the mask, too, if the heads of keys and values can be divided by {ranks}."
     )
 
 

@@ -66,6 +66,7 @@ Why: A prediction is no better than the replay of what is known.
 - `mixture`: part by which a model of loaders may be off
 - `task_tails`: by how much the replay of a round may differ from it
 - `expert_waits`: part by which a model of lookups may be off
+- `exchanging_heads`: part by which the replay may be off, up to which a ring is predicted
 """
 EVEN = 0.1
 """Relative difference between messages, or actions of one kind, that do the same.

@@ -174,6 +174,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `diagnose`: part of what a stage takes, up to which its layers are taken to be all of it
 - `diff`: part of the time of either run at places of both, below which they are suspected to be of different programs
 - `findings`: part of the time that a process is at a line, up to which others are hardly there
+- `head_exchanges`: part of the mean time between two exchanges up to which they are one
 - `input_bound`: part of a step that every rank waits for data, from which it is a cause that all share
 - `worker_starts`: the same
 - `join_waits`: part of a burst within which it must end when the other thread is done

@@ -147,6 +147,7 @@ def test_where_nothing_may_be_sent_each_start_says_how_to_put_folders_together(t
     assert not any("no record" in warning for warning in report["run"]["warnings"])
 
 
+@pytest.mark.long
 def test_another_run_in_the_folder_lets_no_host_wait_for_ever(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "notes.txt").write_text("mine\n")
@@ -158,6 +159,7 @@ def test_another_run_in_the_folder_lets_no_host_wait_for_ever(tmp_path: Path) ->
     assert len(layout.record_files(found.folder)) == 2
 
 
+@pytest.mark.long
 def test_what_connections_between_hosts_move_is_in_the_record(tmp_path: Path) -> None:
     """As the kernel counts it: of each pair of addresses, all connections together, closed ones too."""
     line = f"scalana run --no-report -o run-$HOST_INDEX -- {sys.executable} {BYTES_TO_A_HOST}"
