@@ -73,5 +73,5 @@ HANG_S = 1.0
 Why: What lasted less is how a job ends that is stopped.
 
 - `hangs`
-- `head`: where all that a rank may wait for has no record
+- `report.head`: where all that a rank may wait for has no record
 """
