@@ -292,8 +292,8 @@ def build_ppg(
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if unseen and not run.thinned_ranks:
         elsewhere = (
-            "what they do is unknown, so that savings are upper bounds; if other hosts do not see the run folder, their "
-            "records lie there at the same path: put the folders together with scalana report DIR DIR"
+            "what they do is unknown, so that savings are upper bounds; if other hosts do not see the run folder, "
+            "their records lie there at the same path: put the folders together with scalana report DIR DIR"
         )
         ended = "processes that ended had them in hand, or were not there yet"
         run.unrecorded_results = 0 if chosen.again else unseen
