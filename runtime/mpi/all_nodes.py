@@ -19,8 +19,8 @@ def warning(command: Sequence[str], environ: Mapping[str, str], folder: str, mou
     if _nodes(command, environ) < 2 or not _starts_srun(command, environ) or not _is_of_one_host(folder, mounts):
         return ""
     return (
-        f"srun has all nodes preload the recorder for MPI from {folder}, which is on a disk of this host: nodes without "
-        "it print ld.so errors and are not recorded; set SCALANA_CACHE to a folder that all nodes see"
+        f"srun has all nodes preload the recorder for MPI from {folder}, which is on a disk of this host: nodes "
+        "without it print ld.so errors and are not recorded; set SCALANA_CACHE to a folder that all nodes see"
     )
 
 

@@ -14,15 +14,15 @@ MOUNTS = "disk / ext4 rw 0 0\nserver:/home /home nfs4 rw 0 0\nnone /home/scratch
 @pytest.mark.parametrize(
     ("folder", "words", "nodes", "warns"),
     [
-        ("/root/.cache", ["srun", "-n", "4", "./app"], "2", True),
-        ("/root/.cache", ["srun", "-N2", "./app"], "", True),
-        ("/root/.cache", ["srun", "--nodes=2", "./app"], "1", True),
-        ("/root/.cache", ["sh", "-c", "srun ./app"], "2", True),
+        ("/var/cache/me", ["srun", "-n", "4", "./app"], "2", True),
+        ("/var/cache/me", ["srun", "-N2", "./app"], "", True),
+        ("/var/cache/me", ["srun", "--nodes=2", "./app"], "1", True),
+        ("/var/cache/me", ["sh", "-c", "srun ./app"], "2", True),
         ("/home/scratch/me", ["srun", "./app"], "2", True),
         ("/home/me/.cache", ["srun", "./app"], "2", False),
-        ("/root/.cache", ["srun", "./app"], "1", False),
-        ("/root/.cache", ["srun", "./app"], "", False),
-        ("/root/.cache", ["mpirun", "./app"], "2", False),
+        ("/var/cache/me", ["srun", "./app"], "1", False),
+        ("/var/cache/me", ["srun", "./app"], "", False),
+        ("/var/cache/me", ["mpirun", "./app"], "2", False),
     ],
 )
 def test_nodes_that_lack_the_recorder(tmp_path: Path, folder: str, words: list[str], nodes: str, warns: bool) -> None:
@@ -33,4 +33,4 @@ def test_nodes_that_lack_the_recorder(tmp_path: Path, folder: str, words: list[s
 
 
 def test_without_a_table_of_mounts_nothing_is_said(tmp_path: Path) -> None:
-    assert warning(["srun", "-N", "2", "./app"], {"PATH": ""}, "/root", str(tmp_path / "none")) == ""
+    assert warning(["srun", "-N", "2", "./app"], {"PATH": ""}, "/var", str(tmp_path / "none")) == ""
