@@ -13,7 +13,7 @@ from _thread import _local
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls, libraries, pickles
+from scalana.runtime.remote import asking, calls, libraries, pickles
 from scalana.runtime.remote.pipes import id_of_queue
 
 TYPE_CHECKING = False
@@ -53,10 +53,12 @@ def patch_queues(module: Any) -> None:
         if "put" in vars(kind):
             _patches.wrap(kind, "put", _queue_put, "messages of queues")
     _patches.wrap(module.Queue, "get", _get, "messages of queues")
+    asking.see(_patches, module.Queue, "empty", True, "waits for messages")
     _patches.wrap(module.JoinableQueue, "task_done", _task_done, "waits for queues")
     _patches.wrap(module.JoinableQueue, "join", _join, "waits for queues")
     _patches.wrap(module.SimpleQueue, "put", _put, "messages of queues")
     _patches.wrap(module.SimpleQueue, "get", _get, "messages of queues")
+    asking.see(_patches, module.SimpleQueue, "empty", True, "waits for messages")
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_pending.clear)
         os.register_at_fork(after_in_child=_calls.clear)
@@ -244,13 +246,17 @@ def _get(original: Function) -> Function:
             return original(self, *args, **kwargs)
         _message.received = 0
         pickles.begin_load()
+        patient = waits(args, kwargs)
+        if not patient:
+            calls.asked()
         since = calls.moment()
         handle = calls.expect()
         try:
             result = original(self, *args, **kwargs)
         except BaseException:
             calls.message(handle, 0)
-            waited_in_vain(id(self), since)
+            if patient:
+                waited_in_vain(id(self), since)
             raise
         message = _message.received
         calls.message_before(handle, since, pickles.loading_since(), message)
@@ -261,6 +267,12 @@ def _get(original: Function) -> Function:
         return result
 
     return get
+
+
+def waits(args: Any, by_name: Any) -> bool:
+    """Whether somebody who gets a message with such arguments waits until there is one."""
+    block = args[0] if args else by_name.get("block", True)
+    return bool(block) and (args[1] if len(args) > 1 else by_name.get("timeout")) != 0
 
 
 def _is_bounded(queue: Any) -> bool:

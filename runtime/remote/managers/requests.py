@@ -2,7 +2,7 @@
 
 A request takes tens of microseconds, so that a span is for many of them that come one after another: it says how many,
 and how long they take together. Requests in which one may wait (queues, events) are no such requests, but messages and
-signals of :mod:`scalana.runtime.remote.manager_waits`.
+signals of :mod:`scalana.runtime.remote.managers.waits`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from _thread import _local
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls, manager_waits, pickles
+from scalana.runtime.record.span_kinds import REQUESTS
+from scalana.runtime.remote import calls, pickles
+from scalana.runtime.remote.managers import waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
     Moment = tuple[int, int]
 
-REQUESTS = "requests"
-"""Behind ``pickle`` in the name of such a span."""
 STRETCH_NS = 5_000_000
 """What the requests of one span take together, at least, where as many come."""
 _patches = Patches("multiprocessing")
@@ -53,19 +53,18 @@ class Stretch:
 def patch(module: Any) -> None:
     """See requests of proxies; ``module`` is ``multiprocessing.managers``."""
     _patches.surround(module.BaseProxy, "_callmethod", _begin, _answered, "requests to a Manager")
-    _patches.surround(
-        module.Server, "serve_client", manager_waits.serve, manager_waits.served, "messages of a Manager's queues"
-    )
+    _patches.surround(module.Server, "serve_client", waits.serve, waits.served, "messages of a Manager's queues")
 
 
-def _begin(arguments: tuple[Any, ...]) -> Moment | manager_waits.Request | None:
+def _begin(arguments: tuple[Any, ...]) -> Moment | waits.Request | None:
     if session.core is None:
         return None
     try:
         proxy, method, *args = arguments
-        roles = manager_waits.roles_of(type(proxy))
+        roles = waits.roles_of(type(proxy))
         if roles.waits:
-            return manager_waits.Request(roles, proxy, method, args[0] if args else ())
+            given, by_name = (args[0] if args else ()), (args[1] if len(args) > 1 else {})
+            return waits.Request(roles, proxy, method, given, by_name)
     except Exception as failure:
         _patches.failed("requests to a Manager", failure)
         return None
@@ -73,7 +72,7 @@ def _begin(arguments: tuple[Any, ...]) -> Moment | manager_waits.Request | None:
 
 
 def _answered(
-    state: Moment | manager_waits.Request | None,
+    state: Moment | waits.Request | None,
     arguments: tuple[Any, ...],
     result: Any,
     failure: type[BaseException] | None,
@@ -82,7 +81,7 @@ def _answered(
     if state is None or until is None:
         return
     try:
-        if isinstance(state, manager_waits.Request):
+        if isinstance(state, waits.Request):
             state.answered(result, failure is not None)
         else:
             _requested(state, until)

@@ -30,6 +30,8 @@ that wait for it."""
 _ID = "_scalana_id"
 """Where a proxy has the id of what it stands for."""
 _ROOM, _SIGNAL = 1, 2
+BOUNDED = 1 << 63
+"""Set in what goes with the answer of a queue that may have no room; ids are below it."""
 _MOST_IN_QUEUES = 100_000
 """Messages whose ids the process of a Manager keeps. It forgets all where more are left: somebody takes them otherwise.
 """
@@ -71,12 +73,13 @@ class InRequest(queues.Carrier):
 
 
 class InManager(queues.Carrier):
-    """In a thread of a Manager that serves one client: keeps the ids of messages as long as they are in a queue."""
+    """In a thread of a Manager that serves one client: keeps the ids of messages as long as they are in a queue.
+    ``objects`` are what it manages, by their names, each the first of several in an entry."""
 
-    __slots__ = ("_asked", "_put")
+    __slots__ = ("_asked", "_objects", "_put")
 
-    def __init__(self) -> None:
-        self._asked = ""
+    def __init__(self, objects: Any) -> None:
+        self._objects, self._asked = objects, ""
         self._put: tuple[tuple[str, int], int] | None = None
 
     def came(self, obj: Any, message: int) -> None:
@@ -95,14 +98,22 @@ class InManager(queues.Carrier):
             self._asked = queue
 
     def goes(self, obj: Any) -> int:
-        """The id of the message that an answer has, if there is one."""
+        """The id of the message that an answer has, if there is one, and whether its queue has a bound."""
         asked, put, self._asked, self._put = self._asked, self._put, "", None
         if type(obj) is not tuple or len(obj) != 2:
             return 0
         kind, result = obj
-        if put is not None and kind != "#RETURN":  # there was no room
-            _take(*put)
-        return _take((asked, id(result))) if asked and kind == "#RETURN" else 0
+        if put is not None:
+            if kind != "#RETURN":  # there was no room
+                _take(*put)
+            return self._bound(put[0][0])
+        if not asked or kind != "#RETURN":
+            return 0
+        return _take((asked, id(result))) | self._bound(asked)
+
+    def _bound(self, queue: str) -> int:
+        entry = self._objects.get(queue)
+        return BOUNDED if entry and getattr(entry[0], "maxsize", 0) > 0 else 0
 
 
 def _take(where: tuple[str, int], message: int = 0) -> int:
@@ -120,15 +131,17 @@ def _take(where: tuple[str, int], message: int = 0) -> int:
 class Request:
     """A request that has to do with waiting, from its begin to its answer."""
 
-    __slots__ = ("args", "before", "carrier", "handle", "method", "proxy", "roles", "since")
+    __slots__ = ("args", "before", "by_name", "carrier", "handle", "method", "proxy", "roles", "since")
 
-    def __init__(self, roles: Roles, proxy: Any, method: str, args: Any) -> None:
-        self.roles, self.proxy, self.method, self.args = roles, proxy, method, args
+    def __init__(self, roles: Roles, proxy: Any, method: str, args: Any, by_name: Any) -> None:
+        self.roles, self.proxy, self.method, self.args, self.by_name = roles, proxy, method, args, by_name
         self.handle, self.carrier = 0, InRequest(args, 0)
         self.since = calls.moment()
         if roles.is_queue and method in _PUTS:
             self.carrier.message = calls.new_id()
         elif roles.is_queue and method in _GETS:
+            if not self._waits():
+                calls.asked()
             self.handle = calls.expect()
         if method in roles.giving:
             calls.put(self._id(_SIGNAL))
@@ -145,21 +158,24 @@ class Request:
             return
         elif self.method in _PUTS and not failed and self.since is not None:
             calls.was_put(self.carrier.message, 0, self.since)
-            calls.blocked(self._id(_ROOM), self.since)
+            if self.carrier.received & BOUNDED:
+                calls.blocked(self._id(_ROOM), self.since)
         elif self.method in _GETS:
             self._got(failed)
         elif self.method in _LOOKS and not failed and result == (self.method == "empty"):
             calls.asked()
 
+    def _waits(self) -> bool:
+        return self.method != "get_nowait" and queues.waits(self.args, self.by_name)
+
     def _got(self, failed: bool) -> None:
-        message = 0 if failed else self.carrier.received
+        message = 0 if failed else self.carrier.received & ~BOUNDED
         calls.message(self.handle, message)
         if not failed:
             queues.came_after_all(self._id(), message)
-            calls.gave_room(self._id(_ROOM), self.since)
-        elif self.method == "get_nowait" or self.args[:1] == (False,):
-            calls.asked()
-        else:
+            if self.carrier.received & BOUNDED:
+                calls.gave_room(self._id(_ROOM), self.since)
+        elif self._waits():
             queues.waited_in_vain(self._id(), self.since)
 
     def _id(self, what: int = 0) -> int:
@@ -187,7 +203,7 @@ def roles_of(kind: type) -> Roles:
 
 def serve(arguments: tuple[Any, ...]) -> bool:
     """A thread of a Manager begins to serve a client."""
-    queues.carry(InManager())
+    queues.carry(InManager(arguments[0].id_to_obj))
     return True
 
 
