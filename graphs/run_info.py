@@ -158,8 +158,7 @@ def _on_other_hosts(run: RunInfo, folder: RunFolder) -> list[str]:
     """Where records that are not here may be, and the command that puts them together: on hosts that the launcher was
     to start ranks on, of which none is here."""
     here = {host.partition(".")[0] for host in run.host_of_rank}
-    named = [str(host) for host in folder.info.get("other_hosts") or []]
-    lacking = [host for host in named if host.partition(".")[0] not in here]
+    lacking = [host for host in folder.launched_hosts() if host.partition(".")[0] not in here]
     if not run.missing_ranks or not lacking:
         return []
     path, name = os.path.abspath(folder.path), os.path.basename(os.path.abspath(folder.path))

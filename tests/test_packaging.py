@@ -189,6 +189,7 @@ def test_the_command_says_what_it_can_do(installed: Path, tmp_path: Path) -> Non
     assert all(command in said for command in ("run", "report", "scaling", "diff", "psg"))
 
 
+@pytest.mark.long
 def test_the_demo_finds_the_planted_line(sdist: Path, installed: Path, tmp_path: Path) -> None:
     torch_or_skip()
     sample = read_sample(sdist / "samples" / "slow_augmentation.py")
@@ -258,6 +259,7 @@ def content_of(folder: Path) -> set[str]:
     return {str(path) for path in folder.rglob("*") if "__pycache__" not in path.parts or path.suffix.startswith(".nb")}
 
 
+@pytest.mark.long
 def test_a_job_is_recorded_where_nothing_can_be_written_but_the_run(alone: Path, tmp_path: Path) -> None:
     """Home and cache are folders that nobody can make, and there is no compiler."""
     (tmp_path / "job.py").write_text(JOB)
@@ -313,6 +315,7 @@ def test_the_published_parts_work_together(published: tuple[Path, Path], tmp_pat
     assert f"{analysis} -m pip install '{needed}'" in run(words, tmp_path).stderr
 
 
+@pytest.mark.long
 def test_what_is_built_without_the_extension_fits_any_platform(sdist: Path, tmp_path: Path) -> None:
     made = build(sdist, "wheel", tmp_path, SCALANA_PURE="1")
     assert made.name.endswith("-py3-none-any.whl")

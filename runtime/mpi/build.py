@@ -43,6 +43,7 @@ _SHARED = (
 )
 _AGENT = (
     "agent/agent",
+    "agent/hosts",
     "agent/layers",
     "agent/no_python",
     "callers/clocks",

@@ -11,6 +11,7 @@
     DIR/records/<host>-<pid>-0.note    why a process could not write one
     DIR/records/<host>-<pid>-<n>.models.json   the modules of torch that a process called
     DIR/records/<host>-<pid>-<n>.operators.json   the operators that these ran on few steps
+    DIR/launches/<host>-<pid>-0        other hosts on which a launcher of MPI was to start ranks, one a line
     DIR/report.txt, DIR/report.json    the report, once there is one
     DIR/hangs.json                     when the job hung, as far as somebody followed it
     DIR/native-frames.json             functions and lines of native code, for machines that lack its binaries
@@ -36,10 +37,11 @@ RUN_VARIABLE, RATE_VARIABLE, BUDGET_VARIABLE = "SCALANA_RUN_DIR", "SCALANA_RATE_
 JOB_VARIABLE = "SCALANA_JOB"
 """Likewise: what all that one ``scalana run`` starts has in common, on whichever host."""
 PRELOAD_VARIABLE = "SCALANA_PRELOAD"
-"""What a rank on another host is to preload, if that host has it."""
+"""Likewise: what a rank that a launcher may start on another host is to preload, if that host has it."""
 NATIVE_VARIABLE = "SCALANA_NATIVE"
 """Likewise: number of a process that is recorded already, a program of MPI that initialises Python after MPI."""
 WORLDS = "worlds"
+LAUNCHES = "launches"
 DEFAULT_RATE_HZ = 200.0
 DEFAULT_BUDGET_BYTES = 64 << 20
 _INFO, _JOB, _STARTS, _START = "run.json", "job.json", "starts", ".json"
@@ -82,6 +84,19 @@ def worlds(folder: Folder) -> list[str]:
         return sorted(os.listdir(os.path.join(folder, WORLDS)))
     except OSError:
         return []
+
+
+def launched_hosts(folder: Folder) -> list[str]:
+    """The other hosts on which launchers of MPI were to start ranks, as far as their command lines name them."""
+    found: dict[str, None] = {}
+    try:
+        names = sorted(os.listdir(os.path.join(folder, LAUNCHES)))
+    except OSError:
+        return []
+    for name in names:
+        with open(os.path.join(folder, LAUNCHES, name), encoding="utf-8", errors="replace") as file:
+            found.update(dict.fromkeys(file.read().split()))
+    return list(found)
 
 
 def start_names(folder: Folder) -> list[str]:

@@ -110,7 +110,6 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             "start_unix_s": time.time(),
             "rate_hz": args.rate,
             "version": __version__,
-            "other_hosts": launch.other_hosts(command),
             "job_id": place.token,
             **({"before": before} if before else {}),
             **({"slurm_job": job} if (job := os.environ.get("SLURM_JOB_ID", "")) else {}),
@@ -126,12 +125,12 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         try:
             env = launch.environment(folder, args.rate, os.environ, place.token)
             with supervise.raised():
-                words, env, missing = launch.mpi_environment(command, env, console.complain, expected=args.mpi)
+                env, missing = launch.mpi_environment(command, env, console.complain, expected=args.mpi)
             for note in missing:
                 console.complain(note)
             begin = time.monotonic()
             with _followed(folder, part, args) as is_to_end:
-                returncode = supervise.execute(words, env, lambda: _write_info(place, info), is_to_end, came.append)
+                returncode = supervise.execute(command, env, lambda: _write_info(place, info), is_to_end, came.append)
         except supervise.Signalled as signalled:
             _remove_unused(place)
             return supervise.exit_like(-signalled.number)

@@ -40,28 +40,19 @@ def mpi_environment(
     tell: Callable[[str], None] = lambda _: None,
     *,
     expected: bool = False,
-) -> tuple[list[str], dict[str, str], list[str]]:
-    """The command of a job, and its environment, with what the native recorder needs, if the job uses MPI, and what has
-    launchers hand it on to other hosts; and what is missing, if any.
+) -> tuple[dict[str, str], list[str]]:
+    """The environment of a job, with what the native recorder needs, if the job uses MPI, and what has launchers hand
+    it on to other hosts; and what is missing, if any.
 
     The first time that an MPI is used, the recorder for it is compiled; ``tell`` is given a line about that.
     ``expected`` says that the job uses MPI, whether the command shows it or not.
     """
     from scalana.job.handing_on import handed_on
-    from scalana.runtime.mpi.each_host import guarded
     from scalana.runtime.mpi.prepare import prepare
 
     prepared = prepare(command, environ, tell, expected=expected)
-    words, recorded = guarded(command, {**environ, **prepared.environment}, environ)
-    return words, {**recorded, **handed_on(command, recorded)}, prepared.notes
-
-
-def other_hosts(command: Sequence[str]) -> list[str]:
-    """The hosts that the launcher of a job names on its command line, without this one."""
-    from scalana.runtime.mpi.each_host import hosts_named
-
-    here = {"localhost", "127.0.0.1", os.uname().nodename, os.uname().nodename.partition(".")[0]}
-    return [host for host in hosts_named(command) if host not in here]
+    recorded = {**environ, **prepared.environment}
+    return {**recorded, **handed_on(command, recorded)}, prepared.notes
 
 
 def stands_behind_the_launcher(command: Sequence[str], environ: Mapping[str, str]) -> bool:

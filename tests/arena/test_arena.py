@@ -11,6 +11,7 @@ import pytest
 
 from scalana.detectors.finding import Finding
 from tests.known import evidence
+from tests.long import also
 from tests.runtime.mpi.conftest import one_mpi
 
 from .__main__ import seeds_of
@@ -130,7 +131,7 @@ def _chosen(runtime: str, place: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.measured
-@pytest.mark.parametrize("place", ["extra call", "thread"])
+@pytest.mark.parametrize("place", ["extra call", *also("thread")])
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_the_report_of_a_random_program_is_right(runtime: str, place: str, tmp_path: Path) -> None:
     chosen = drawn(_chosen(runtime, place))

@@ -12,6 +12,7 @@ import pytest
 
 from scalana.runtime.record import layout
 from scalana.runtime.record.writer import RecordWriter
+from tests.long import also_rows
 
 from . import trial as trials_of
 from .kept import Kept, split, state_of_sources
@@ -25,9 +26,13 @@ TOOLS = Tools("mpirun", "ray", "shim.so", "gdb", True)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("job", "fault"),
-    [("plain", "SIGKILL"), ("plain", "SIGSTOP, SIGCONT"), ("plain", "files closed"), ("threads", "run folder removed"),
-     ("executor", "abort"), ("plain", "exec")],
-)  # fmt: skip
+    [
+        ("plain", "SIGKILL"),
+        ("threads", "run folder removed"),
+        ("executor", "abort"),
+        *also_rows(("plain", "SIGSTOP, SIGCONT"), ("plain", "files closed"), ("plain", "exec")),
+    ],
+)
 def test_a_job_is_as_it_is_without(job: str, fault: str) -> None:
     assert run_trial(Trial(job, fault, 2), Tools()).wrong == ()
 

@@ -25,7 +25,7 @@ def test_a_receive_that_was_withdrawn_lacks_nobody() -> None:
 
 def test_hosts_that_a_launcher_names_and_that_left_no_record_are_where_records_may_be() -> None:
     run = RunInfo(ranks=4, missing_ranks=[2, 3], host_of_rank=["node0", "node0", "", ""])
-    folder = SimpleNamespace(path="/jobs/run", info={"other_hosts": ["node0.cluster", "node1"]})
+    folder = SimpleNamespace(path="/jobs/run", launched_hosts=lambda: ["node0.cluster", "node1"])
     (said,) = _on_other_hosts(run, cast(Any, folder))
     assert "rsync -a node1:/jobs/run/ run-node1 && scalana report run run-node1" in said
     assert _on_other_hosts(RunInfo(ranks=4), cast(Any, folder)) == []

@@ -78,6 +78,7 @@ def wrong(folder: Path, longer_s: float) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_the_line_that_a_kernel_came_from_is_told(tmp_path: Path) -> None:
     cache = tmp_path / "inductor"
     for attempt in attempts(3):

@@ -147,6 +147,7 @@ def test_where_nothing_may_be_sent_each_start_says_how_to_put_folders_together(t
     assert not any("no record" in warning for warning in report["run"]["warnings"])
 
 
+@pytest.mark.long
 def test_another_run_in_the_folder_lets_no_host_wait_for_ever(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "notes.txt").write_text("mine\n")
@@ -158,6 +159,7 @@ def test_another_run_in_the_folder_lets_no_host_wait_for_ever(tmp_path: Path) ->
     assert len(layout.record_files(found.folder)) == 2
 
 
+@pytest.mark.long
 def test_what_connections_between_hosts_move_is_in_the_record(tmp_path: Path) -> None:
     """As the kernel counts it: of each pair of addresses, all connections together, closed ones too."""
     line = f"scalana run --no-report -o run-$HOST_INDEX -- {sys.executable} {BYTES_TO_A_HOST}"
@@ -193,14 +195,16 @@ def test_a_host_that_is_lost_keeps_nobody_waiting(tmp_path: Path) -> None:
     ],
 )
 def test_one_launcher_of_mpi_for_both_hosts(tmp_path: Path, mpi: str, options: str) -> None:
-    """It reaches the other host by ssh, and starts a shell for each rank."""
+    """It reaches the other host by ssh, and starts a shell for each rank; a script starts it."""
     folders = os.environ.get("SCALANA_TEST_MPI", "").split(os.pathsep)
     folder = next((folder for folder in folders if Path(folder).parent.name == mpi), None)
     if folder is None:
         pytest.skip(f"no {mpi} in SCALANA_TEST_MPI")
     ranks = f"sh -c 'exec {folder}/python {OF_MPI}'"
-    launch = f"PATH={folder}:$PATH scalana run --no-report -o run -- mpirun {options} -n 4 {ranks}"
+    (tmp_path / "job.sh").write_text(f"true\nmpirun {options} -n 4 {ranks}\n")
+    launch = f"PATH={folder}:$PATH scalana run --no-report -o run -- sh job.sh"
     found = on_hosts(tmp_path, launch, "--head", "--raw")
     assert found.code == 0
+    assert layout.launched_hosts(found.folder) == ["host1"]
     report = json.loads(command("report", "--format", "json", found.folder).stdout)
     assert_named(report, OF_MPI)

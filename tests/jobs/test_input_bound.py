@@ -28,7 +28,7 @@ def recorded(folder: Path, ranks: int, workers: int, sample_ms: float) -> tuple[
 
 
 @pytest.mark.measured
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_ranks_that_all_wait_for_data_are_told_how_many_workers_help(tmp_path: Path, ranks: int) -> None:
     line = 1 + next(at for at, text in enumerate(PROGRAM.read_text().splitlines()) if text.endswith("# <- read"))
     for attempt in attempts(2):

@@ -117,6 +117,7 @@ def test_a_rank_that_is_killed_launched_as_a_module(tmp_path: Path) -> None:
 
 
 @pytest.mark.measured
+@pytest.mark.long
 def test_a_rank_that_raises_launched_by_the_module_of_torch(tmp_path: Path) -> None:
     launch = [sys.executable, "-m", "torch.distributed.run", *TORCHRUN[1:], str(TRAIN)]
     code, _, err = run(tmp_path / "run", *launch, "--ending", "raise")
@@ -159,6 +160,7 @@ def test_a_job_that_hangs_until_it_is_stopped(tmp_path: Path) -> None:
     assert finding["lost_s"] > 1.0
 
 
+@pytest.mark.long
 @pytest.mark.measured
 def test_a_job_that_is_interrupted(tmp_path: Path) -> None:
     job = start_one_that_hangs(tmp_path, options=())
@@ -176,6 +178,7 @@ def check_slow_rank_or_hang(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.measured
+@pytest.mark.long
 def test_two_nodes_that_share_a_run_folder(tmp_path: Path) -> None:
     port = free_port()
     nodes = [

@@ -12,6 +12,7 @@ import pytest
 
 from scalana import api
 from tests.attempts import attempts
+from tests.long import also_rows
 from tests.needs import torch_or_skip
 from tests.tools.fork_server import launcher
 
@@ -60,10 +61,12 @@ def test_a_balanced_pipeline_blames_no_rank(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "planted, kind, ranks, share",
     [
-        (["--layers", "4", "--head", "3"], "pipeline-imbalance", [3], ("imbalance", 0.22)),
         (["--straggler", "1:2.5:3"], "pipeline-straggler", [1], ("straggler", 0.20)),
-        (["--latency", "1:2:40"], "pipeline-link", [1, 2], None),
-        (["--host", "2:8"], "pipeline-host", [2], None),
+        *also_rows(
+            (["--layers", "4", "--head", "3"], "pipeline-imbalance", [3], ("imbalance", 0.22)),
+            (["--latency", "1:2:40"], "pipeline-link", [1, 2], None),
+            (["--host", "2:8"], "pipeline-host", [2], None),
+        ),
     ],
 )
 def test_a_planted_cause_is_told_with_its_rank_and_line(

@@ -191,6 +191,7 @@ def test_tracebacks_of_errors_have_no_line_of_ours(waits: Job) -> None:
     assert shows_recorder(waits[1].stdout) == []
 
 
+@pytest.mark.long
 def test_records_that_stayed_on_another_host(tmp_path: Path) -> None:
     """A worker that finds no run folder at its place makes one there: the report says that something is lacking, and is
     whole when the records are copied together."""

@@ -11,6 +11,7 @@ from scalana import api
 from scalana.detectors.analysis import Analysis
 from tests.attempts import attempts
 from tests.jobs.test_launching import PROGRAMS, line_of
+from tests.long import also_rows
 from tests.runtime import jobs
 
 pytestmark = pytest.mark.slow
@@ -30,14 +31,14 @@ def recorded(folder: Path, *case: str) -> tuple[Analysis, float]:
     [
         # The main process, and the two other workers, which have nothing to do.
         (("executor_slow_task",), "slow task", "worker", (3, 3)),
-        (("event_loop",), "slow task", "worker", (3, 3)),
+        *also_rows((("event_loop",), "slow task", "worker", (3, 3))),
         # Two workers, which are there from the second of four rounds on.
-        (("executor_slow_driver",), "slow driver", "the main process", (1.5, 1.5)),
+        *also_rows((("executor_slow_driver",), "slow driver", "the main process", (1.5, 1.5))),
         # A pool ends its workers as soon as it is left: it is not known that they waited up to then.
-        (("pool_map", "forkserver"), "slow task", "worker", (1, 3)),
+        *also_rows((("pool_map", "forkserver"), "slow task", "worker", (1, 3))),
         (("pool_imap", "fork"), "slow task", "worker", (1, 3)),
         (("queue_loader", "spawn"), "slow loader", "the loader", (1, 1)),
-        (("full_queue", "fork"), "slow writer", "the writer", (1, 1)),
+        *also_rows((("full_queue", "fork"), "slow writer", "the writer", (1, 1))),
         (("pipes", "fork"), "slow environment", "env", (3, 3)),
     ],
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, tuple) else "",

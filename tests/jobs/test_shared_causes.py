@@ -8,6 +8,7 @@ import pytest
 
 import scalana
 from tests.attempts import attempts
+from tests.long import also_rows
 from tests.needs import torch_or_skip
 from tests.runtime import jobs
 
@@ -36,7 +37,14 @@ def recorded(folder: Path, ranks: int, cause: str, part: float) -> tuple[scalana
 
 
 @pytest.mark.measured
-@pytest.mark.parametrize(("cause", "ranks"), [("write", 2), ("collect", 2), ("communicate", 2), ("program", 1)])
+@pytest.mark.parametrize(
+    ("cause", "ranks"),
+    [
+        ("write", 2),
+        *also_rows(("collect", 2), ("communicate", 2)),
+        ("program", 1),
+    ],
+)
 def test_what_all_ranks_spend_is_named_and_half_of_it_predicted(tmp_path: Path, cause: str, ranks: int) -> None:
     line = 1 + next(at for at, text in enumerate(PROGRAM.read_text().splitlines()) if text.endswith(f"# <- {cause}"))
     for attempt in attempts(3):

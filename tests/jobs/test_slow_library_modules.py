@@ -18,7 +18,7 @@ PYTHON = ROOT / "build" / "rl" / "bin" / "python"
 FORKED = ROOT / "tests" / "tools" / "forked.py"
 RANK, LIMIT_S = 1, 400
 
-pytestmark = [pytest.mark.slow, pytest.mark.measured]
+pytestmark = [pytest.mark.slow, pytest.mark.measured, pytest.mark.long]
 
 if not PYTHON.exists() or not list(PYTHON.parents[1].glob("lib/python*/site-packages/transformers")):
     pytest.skip("transformers is not installed: make rl", allow_module_level=True)

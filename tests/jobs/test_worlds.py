@@ -27,6 +27,7 @@ wait $!
 
 
 @pytest.mark.measured
+@pytest.mark.long
 def test_two_launchers_are_two_worlds_of_one_run(tmp_path: Path) -> None:
     run = tmp_path / "run"
     done = subprocess.run(

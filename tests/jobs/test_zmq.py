@@ -10,6 +10,7 @@ import pytest
 from scalana import api
 from tests.attempts import attempts
 from tests.jobs.test_launching import PROGRAMS, line_of
+from tests.long import also_rows
 from tests.runtime import jobs
 
 pytestmark = pytest.mark.slow
@@ -23,13 +24,13 @@ PROGRAM = PROGRAMS / "zmq_messages.py"
     [
         # The process between, and the main process, which waits for that one.
         ("pipeline", "slow producer", "the produce", 2),
-        ("command", "slow producer", "rank 2", 2),
+        *also_rows(("command", "slow producer", "rank 2", 2)),
         # The main process, and the other worker.
         ("router", "slow worker", "the slow", 2),
-        ("publish", "slow publisher", "the main process", 2),
-        ("proxy", "slow answer", "the answer", 1),
+        *also_rows(("publish", "slow publisher", "the main process", 2)),
+        *also_rows(("proxy", "slow answer", "the answer", 1)),
         ("event_loop", "slow engine", "the generate", 1),
-        ("feeder", "slow feeder", "the main process", 1),
+        *also_rows(("feeder", "slow feeder", "the main process", 1)),
         # The main process and both other threads of the engine, one of them not in the first round.
         ("threads", "slow step", "the engine", 3),
     ],

@@ -28,9 +28,12 @@ def test_c_has_the_same_names() -> None:
         "BUDGET_VARIABLE": layout.BUDGET_VARIABLE,
         "JOB_VARIABLE": layout.JOB_VARIABLE,
         "NATIVE_VARIABLE": layout.NATIVE_VARIABLE,
+        "PRELOAD_VARIABLE": layout.PRELOAD_VARIABLE,
         "RUN_WORLDS": layout.WORLDS,
+        "RUN_LAUNCHES": layout.LAUNCHES,
         "RUN_RECORDS": layout.RECORDS,
         "RUN_RECORD_END": layout.RECORD,
+        "RUN_NOTE_END": layout.NOTE,
     }
     assert float(found["DEFAULT_RATE_HZ"]) == layout.DEFAULT_RATE_HZ
     assert eval(found["DEFAULT_BUDGET_BYTES"]) == layout.DEFAULT_BUDGET_BYTES

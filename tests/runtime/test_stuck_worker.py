@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import scalana
+from tests.long import also
 from tests.needs import torch_or_skip
 from tests.runtime.jobs import PROGRAMS, forked
 
@@ -22,7 +23,7 @@ def line_with(text: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.measured
-@pytest.mark.parametrize("kind", ["loader", "pool", "executor", "child", "queue", "threads", "itself"])
+@pytest.mark.parametrize("kind", ["loader", "pool", "threads", *also("executor", "child", "queue", "itself")])
 def test_what_the_main_thread_waits_for_is_named(kind: str, tmp_path: Path) -> None:
     torch_or_skip()
     forked(2, PROGRAM.name, kind, record=tmp_path)

@@ -13,6 +13,7 @@ import pytest
 from scalana.graphs.readers.processes.rank_selection import choose_records
 from scalana.runtime.operations import BY_TORCH_OP
 from scalana.runtime.torch import build as torch_build
+from tests.long import also
 from tests.needs import torch_or_skip
 
 from . import jobs
@@ -285,6 +286,7 @@ def test_groups_made_anew_are_other_groups(tmp_path: Path, how: str, request: py
     assert len(rows) == 4
 
 
+@pytest.mark.long
 def test_spawned_ranks_learn_their_rank_from_torch(tmp_path: Path) -> None:
     done = jobs.run([jobs.sys.executable, jobs.PROGRAMS / "spawned_ranks.py"], tmp_path)
     assert done.returncode == 0, done.stderr
@@ -296,7 +298,7 @@ def test_spawned_ranks_learn_their_rank_from_torch(tmp_path: Path) -> None:
     assert all(record.meta["rank_source"] == "init_process_group" for record in found[:2])
 
 
-@pytest.mark.parametrize("arguments", [("fork",), ("spawn",), ("forkserver",), ("fork", "persistent")])
+@pytest.mark.parametrize("arguments", [("fork",), *also(("spawn",)), ("forkserver",), ("fork", "persistent")])
 def test_loader_workers_are_children_of_their_rank(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     extra = {"RANK": "0", "WORLD_SIZE": "1"}
     done = jobs.with_torch(jobs.PROGRAMS / "loaders.py", *arguments, record=tmp_path, extra=extra)

@@ -45,6 +45,7 @@ def test_lost_seconds_are_those_of_the_collections(stagger: Sample, record: Reco
     settle(part, 1.0, LOST_WITHOUT_CORE)
 
 
+@pytest.mark.long
 def test_collections_in_the_same_steps_save_what_was_predicted(record: Record) -> None:
     """Of collections that take no core: those of four ranks at once take longer where cores are fewer."""
     program = Path(__file__).parent / "programs" / "slow_finalizers.py"

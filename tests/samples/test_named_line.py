@@ -72,7 +72,7 @@ def test_in_python(cases: tuple[str, ...], tmp_path: Path) -> None:
 
 
 @pytest.mark.measured
-@pytest.mark.parametrize("optimised", ["-O1", "-O2"])
+@pytest.mark.parametrize("optimised", [pytest.param("-O1", marks=pytest.mark.long), "-O2"])
 def test_in_cpp(optimised: str, tmp_path: Path) -> None:
     mpi = one_mpi(tmp_path)
     path = PROGRAMS / "helpers.cpp"

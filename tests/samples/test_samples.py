@@ -121,6 +121,7 @@ def test_lost_seconds_are_those_planted(faulty: Sample, record: Record) -> None:
         settle(lost_s, fault.lost_s, LOST_WITHOUT_CORE if takes_a_core(faulty) else WITHIN)
 
 
+@pytest.mark.long
 def test_the_fix_saves_what_was_predicted(faulty: Sample, record: Record) -> None:
     def predicted_of_saved(attempt: int) -> float:
         faults = match(faulty, record(faulty, attempt=attempt).findings)
@@ -130,6 +131,7 @@ def test_the_fix_saves_what_was_predicted(faulty: Sample, record: Record) -> Non
     settle(predicted_of_saved, 1.0, SAVED_WITHOUT_CORE if takes_a_core(faulty) else WITHIN)
 
 
+@pytest.mark.long
 def test_the_fixed_program_is_not_blamed(faulty: Sample, record: Record) -> None:
     def check(attempt: int) -> None:
         findings = record(faulty, fix=True, attempt=attempt).findings

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,21 @@ def comparisons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compariso
     return {sample.name: Comparison(sample, runs) for sample in SCALING_SAMPLES}
 
 
-@pytest.fixture(params=[sample.name for sample in SCALING_SAMPLES])
+def in_one_language() -> Iterator[str]:
+    """Each cause once, in Python and in C++ by turns."""
+    for number, cause in enumerate(sorted({sample.path.stem for sample in SCALING_SAMPLES})):
+        versions = [sample.name for sample in SCALING_SAMPLES if sample.path.stem == cause]
+        yield versions[number % len(versions)]
+
+
+SHORT = set(in_one_language())
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(sample.name, marks=() if sample.name in SHORT else pytest.mark.long) for sample in SCALING_SAMPLES
+    ]
+)
 def comparison(request: pytest.FixtureRequest, comparisons: dict[str, Comparison]) -> Comparison:
     return comparisons[request.param]
 
@@ -181,6 +195,7 @@ def test_the_json_follows_its_schema(comparison: Comparison) -> None:
     jsonschema.validate(comparison.scaling(), schema)
 
 
+@pytest.mark.long
 def test_a_run_that_was_not_fitted_is_predicted(comparisons: dict[str, Comparison]) -> None:
     """Fitted to 2, 3, 4 and 6 ranks; the run of 8 is predicted within a fifth."""
     comparison, errors = comparisons["rebuilt_table.cpp"], []

@@ -21,6 +21,7 @@ from scalana.detectors.pipeline.plans.search import Effort
 from scalana.errors import CommandError
 from scalana.verify.run import RUNNERS, How, check_plan, job_of, present, replayed_s, told
 from tests.attempts import attempts
+from tests.long import also
 from tests.runtime.pipeline.engine_jobs import folder_of
 
 LAYERS = 7
@@ -50,7 +51,7 @@ def close(written: Written, how: How) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["torch", "torchtitan", "megatron", "deepspeed"])
+@pytest.mark.parametrize("engine", ["torch", "deepspeed", *also("torchtitan", "megatron")])
 def test_a_step_takes_what_was_predicted(engine: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     if engine != "torch":

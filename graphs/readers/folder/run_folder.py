@@ -106,6 +106,10 @@ class RunFolder:
         """What processes left behind that could not open a record, each note once."""
         return list(dict.fromkeys(note for folder in self.paths for note in layout.notes(folder)))
 
+    def launched_hosts(self) -> list[str]:
+        """The other hosts on which launchers of MPI were to start ranks."""
+        return list(dict.fromkeys(host for folder in self.paths for host in layout.launched_hosts(folder)))
+
     def hangs(self) -> list[tuple[float, float]]:
         """Begin and end of each hang that was seen while the job ran, in seconds since 1970; without end, infinity."""
         found = []

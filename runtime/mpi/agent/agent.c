@@ -1,7 +1,7 @@
 /* The preloaded library: records a native MPI program from its start, and leads its calls of MPI to the wrappers.
  *
- * It is loaded into every process of the job: launchers, shells and what else there is. There it does nothing. It does
- * not depend on any MPI: names of MPI functions are defined here as jumps through a table, whose entries lead to the
+ * It is loaded into every process of the job: launchers (see hosts.h), shells and what else there is. There it does
+ * nothing. It does not depend on any MPI: names of MPI functions are defined here as jumps through a table, whose entries lead to the
  * wrappers that were compiled for the MPI which this process has loaded, or straight on to that MPI. */
 #include "agent/api.h"
 
@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/hosts.h"
 #include "agent/layers.h"
 #include "base/checksum.h"
 #include "base/clocks.h"
@@ -486,9 +487,10 @@ static bool is_interpreter(void)
     return name == NULL || strncmp(name, "/python", 7) == 0 || strncmp(name, "/pypy", 5) == 0;
 }
 
-__attribute__((constructor)) static void begin(void)
+__attribute__((constructor)) static void begin(int count, char *const *words)
 {
     found_library found = {""};
+    hosts_begin(count, words);
     if (getenv(RUN_VARIABLE) == NULL) {
         return;
     }

@@ -15,6 +15,7 @@ from scalana.detectors.thresholds.limits import POOLED_WAITERS, SAMPLED_WAITERS
 from scalana.graphs.arrays.hashing import _distinct, _ordered, distinct, ordered
 from scalana.graphs.ppg import build_ppg
 from scalana.graphs.readers.folder.run_folder import RunFolder
+from tests.long import also
 from tests.tools.generate_run import write_run
 from tests.tools.job_model import Model
 
@@ -43,7 +44,7 @@ class Run:
     exact: Analysis
 
 
-@pytest.fixture(scope="module", params=MODELS, ids="seed {}".format)
+@pytest.fixture(scope="module", params=[1, *also(4)], ids="seed {}".format)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("run") / "run"
     write_run(folder, MODELS[request.param])

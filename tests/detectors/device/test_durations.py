@@ -13,6 +13,7 @@ import pytest
 
 import scalana
 from tests.attempts import attempts
+from tests.long import in_short
 from tests.needs import torch_or_skip
 from tests.runtime.jobs import ROOT, forked
 from tests.tools.emulated_device import Device
@@ -57,9 +58,10 @@ CASES = {
     "launch-bound": ("launch-gap", "launch_slowly", 8 * (0.015 - 0.005) + 0.005),
 }
 """Kind, function, and seconds that the other rank waits in a step."""
+SHORT = ("late host", "slow device")
 
 
-@pytest.mark.parametrize("fault", CASES)
+@pytest.mark.parametrize("fault", in_short(CASES, SHORT))
 def test_planted(fault, tmp_path):
     kind, function, planted_s = CASES[fault]
     lost_s = len(MARKED) * planted_s

@@ -14,6 +14,7 @@ import pytest
 
 import scalana
 from tests.attempts import attempts
+from tests.long import in_short
 from tests.runtime.jobs import ROOT, environment
 from tests.tools.emulated_device import Device
 
@@ -48,10 +49,11 @@ CASES = {
     "shared helper": ("launch-gap", "load", OTHERS * STEPS * 15 * 0.004),
 }
 """Kind, function and rank-seconds of waiting of each fault."""
+SHORT = ("late host", "slow device")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", CASES)
+@pytest.mark.parametrize("fault", in_short(CASES, SHORT))
 def test_planted(fault, tmp_path):
     kind, function, lost_s = CASES[fault]
     for attempt in attempts(2):

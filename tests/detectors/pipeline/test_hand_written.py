@@ -33,6 +33,7 @@ from tests.detectors.jobs import structure
 from tests.detectors.pipeline.examples import rows_of, uniform
 from tests.detectors.pipeline.own_orders import RULES, own_order
 from tests.detectors.simulator import simulate
+from tests.long import also_rows
 from tests.needs import torch_or_skip
 from tests.runtime.mpi.conftest import Mpi, mpi  # noqa: F401  (a fixture)
 from tests.tools.fork_server import launcher
@@ -403,7 +404,7 @@ def test_a_real_job_whose_stage_straggles(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "order, ranks, stage, rank",
-    [("interleaved", 2, 2, 0), ("v", 2, 2, 1), ("v", 4, 5, 2), ("zbv", 4, 5, 2)],
+    [("v", 4, 5, 2), *also_rows(("interleaved", 2, 2, 0), ("v", 2, 2, 1), ("zbv", 4, 5, 2))],
 )
 def test_real_jobs_of_several_stages_a_rank(order: str, ranks: int, stage: int, rank: int, tmp_path: Path) -> None:
     lines = [n for n, text in enumerate(JOB.read_text().splitlines(), 1) if text.endswith("# works")]
@@ -422,6 +423,7 @@ def test_real_jobs_of_several_stages_a_rank(order: str, ranks: int, stage: int, 
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_real_job_that_decodes_one_microbatch_at_a_time(tmp_path: Path) -> None:
     options = ["--order", "decode", "--nmb", "1", "--tokens", "12", "--steps", "2", "--slow", "2:2"]
     for number in attempts(2):

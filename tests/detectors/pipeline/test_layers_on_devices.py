@@ -48,6 +48,7 @@ def run(folder: Path, schedule: str, cut: str, record: bool = True) -> float:
     return median(end - begin for begin, end in steps[1:]) * 1e-9
 
 
+@pytest.mark.long
 def test_a_heavy_layer_on_one_stage_is_known_and_the_new_split_is_as_predicted(tmp_path: Path) -> None:
     step_s = run(tmp_path / "as it is", "1F1B", "4,4")
     report = scalana.analyze(tmp_path / "as it is" / "run")

@@ -19,6 +19,7 @@ from scalana.detectors.pipeline.recognised.hypotheses import Known
 from scalana.detectors.pipeline.recognised.messages import recognise_messages
 from tests.detectors.pipeline.examples import uniform
 from tests.detectors.pipeline.own_orders import RULES, own_order
+from tests.long import also
 
 Row = tuple[int, int, int, int, float, float]
 
@@ -154,7 +155,7 @@ def in_a_v(ranks: int, microbatches: int, size: int, ahead: int) -> Program:
         in_a_v(4, 8, 8, 16),
     ],
 )
-@pytest.mark.parametrize("slow", [0, *(pytest.param(stage, marks=pytest.mark.slow) for stage in (None, 2))])
+@pytest.mark.parametrize("slow", [0, *also(None, 2)])
 def test_forwards_and_backwards_that_share_a_way_are_told_apart(program: Program, slow: int | None) -> None:
     costs = uniform(program.stages)
     if slow is not None:

@@ -14,8 +14,9 @@ from scalana.detectors.pipeline.model.schedules import BY_NAME, SCHEDULES, recog
 from scalana.detectors.pipeline.model.simulate import simulate
 from scalana.detectors.pipeline.model.torch_csv import parse_torch_csv, write_torch_csv
 from tests.detectors.pipeline.examples import uniform
+from tests.long import also_rows
 
-SIZES = [(2, 4), (2, 8), (4, 8), (4, 12), (4, 16), (8, 16), (8, 32)]
+SIZES = [(2, 4), (4, 8), (4, 12), *also_rows((2, 8), (4, 16), (8, 16), (8, 32))]
 
 
 def torch_schedule(name: str, ranks: int, microbatches: int, chunks: int):

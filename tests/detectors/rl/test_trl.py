@@ -73,6 +73,7 @@ def test_a_slow_verifier(tmp_path: Path) -> None:
     assert run(tmp_path / "plain", "verifier", None)["weights"] == told["weights"]
 
 
+@pytest.mark.long
 def test_long_answers(tmp_path: Path) -> None:
     told: list[object] = []
     for attempt in attempts(2):

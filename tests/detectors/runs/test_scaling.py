@@ -14,6 +14,7 @@ from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.report.compare import scaling_text
 from tests.detectors import scaling_jobs as jobs
 from tests.detectors.scaling_jobs import LINES, STEPS, scale
+from tests.long import also
 
 NOISY = {"noise": 0.05, "run_noise": 0.02, "period_s": 0.005}
 EXACT: dict[str, float] = {}
@@ -142,7 +143,7 @@ def test_repeated_runs_tell_the_noise():
 
 @pytest.mark.parametrize(
     "slow",
-    [2, *(pytest.param(number, marks=pytest.mark.slow) for number in (0, 1, 3, 4))],
+    [2, *also(0, 1, 3, 4)],
     ids=lambda number: f"{2 ** (number + 1)} ranks",
 )
 def test_a_run_on_a_busy_machine_counts_for_nothing(slow):

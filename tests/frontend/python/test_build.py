@@ -16,6 +16,7 @@ from scalana.frontend.python.source import parse_python
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.structure.source_tree import UNKNOWN, holds, preorder, settle
 from tests.frontend.outline import write
+from tests.long import also
 
 
 def names(psg: PSG) -> list[str]:
@@ -127,12 +128,9 @@ def _code_objects(code: object) -> list[object]:
 @pytest.mark.parametrize(
     "module",
     [
-        "ast",
         "asyncio.base_events",
-        "dataclasses",
         "json.decoder",
-        "logging",
-        pytest.param("argparse", marks=pytest.mark.slow),
+        *also("argparse", "ast", "dataclasses", "logging"),
     ],
 )
 def test_every_executable_line_lies_in_one_innermost_vertex(module: str) -> None:

@@ -6,10 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -124,3 +126,21 @@ def mpi(request: pytest.FixtureRequest, tmp_path: Path) -> Mpi:
     if request.param is None:
         pytest.skip(NO_MPI)
     return one_mpi(tmp_path) if request.param == ANY else Mpi(request.param, tmp_path)
+
+
+UNDER_EACH = ("test_launchers.py", "test_prebuilt.py")
+"""Where each MPI is a case of its own; other tests that start jobs run under one, which of them depends on the test."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks as long what runs under another MPI already."""
+    versions: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        here = item.path.parent == Path(__file__).parent and item.path.name not in UNDER_EACH
+        if here and callspec is not None and named(callspec.params.get("mpi")) and item.get_closest_marker("slow"):
+            versions[item.nodeid.replace(named(callspec.params["mpi"]) or "", "")].append(item)
+    for name, alike in versions.items():
+        for number, item in enumerate(alike):
+            if number != crc32(name.encode()) % len(alike):
+                item.add_marker("long")

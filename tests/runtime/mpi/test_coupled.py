@@ -10,6 +10,7 @@ import pytest
 import scalana
 from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
+from tests.long import also_rows
 
 from .conftest import PROGRAMS, Mpi, under_one_mpi
 
@@ -26,7 +27,7 @@ def python_of(mpi: Mpi) -> Path:
 
 
 @pytest.mark.measured
-@pytest.mark.parametrize(("slow", "rank"), [("python", 3), ("c", 1)])
+@pytest.mark.parametrize(("slow", "rank"), [*also_rows(("python", 3)), ("c", 1)])
 @under_one_mpi
 def test_two_programs_have_one_graph(mpi: Mpi, slow: str, rank: int) -> None:
     python, program = python_of(mpi), mpi.compile("coupled.c")
@@ -53,6 +54,7 @@ def test_two_programs_have_one_graph(mpi: Mpi, slow: str, rank: int) -> None:
         assert "step" in around.place.name
 
 
+@pytest.mark.long
 @pytest.mark.measured
 @under_one_mpi
 def test_a_script_around_a_program_does_not_hide_it(mpi: Mpi) -> None:

@@ -48,6 +48,7 @@ def seconds_by_perf(data: Path, program: str) -> dict[str, float]:
     return {name: number / RATE_HZ for name, number in counted.items()}
 
 
+@pytest.mark.long
 @under_one_mpi
 def test_cpu_time_per_function_agrees_with_perf(mpi: Mpi) -> None:
     program = mpi.compile("hot_functions.c", "-lm", name="hot")

@@ -20,6 +20,7 @@ ROUNDS = 10_000
 SENDS = (BY_NAME["send"].code, BY_NAME["blocking_send"].code)
 
 
+@pytest.mark.long
 @pytest.mark.measured
 @under_one_mpi
 def test_a_sample_is_written_and_all_is_counted(mpi: Mpi) -> None:

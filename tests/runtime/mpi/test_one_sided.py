@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import scalana
+from tests.long import also
 
 from .conftest import Mpi
 from .test_native import lines_of
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.measured
-@pytest.mark.parametrize("by", ["fence", "epochs", "lock", "neighbours", "posted"])
+@pytest.mark.parametrize("by", ["fence", "lock", "posted", *also("epochs", "neighbours")])
 def test_the_slow_rank_is_found_through(mpi: Mpi, by: str) -> None:
     report = scalana.analyze(mpi.record(4, mpi.compile("one_sided.c"), by))
     finding = report.findings[0]

@@ -85,6 +85,7 @@ def _kernel_samples() -> bool:
     return os.geteuid() == 0 or int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) <= 2
 
 
+@pytest.mark.long
 def test_ranks_that_take_turns_on_their_cores_are_sampled_evenly(mpi: Mpi) -> None:
     # They do so when the kernel keeps time, and timers of CPU time end then, too: always in the same part of a step.
     if not _kernel_samples():
@@ -96,6 +97,7 @@ def test_ranks_that_take_turns_on_their_cores_are_sampled_evenly(mpi: Mpi) -> No
         assert 0.7 * seconds < told[name] < 1.4 * seconds, (name, seconds, told[name])
 
 
+@pytest.mark.long
 @under_one_mpi
 def test_samples_of_who_runs_for_long_are_all_kept(mpi: Mpi) -> None:
     # The sampler wakes up less often then, and finds more of them at once.
@@ -108,6 +110,7 @@ def test_samples_of_who_runs_for_long_are_all_kept(mpi: Mpi) -> None:
     assert cpu_s[late].max() < 0.1
 
 
+@pytest.mark.long
 @under_one_mpi
 def test_what_lies_amid_a_short_gap_is_told_no_more_than_it_took(mpi: Mpi) -> None:
     # One sample falls into a gap, or two do; the middle is found alone.
@@ -138,6 +141,7 @@ def test_callers_of_a_function_at_rest_are_found_beside_traces_of_others(mpi: Mp
     assert sum(asleep.values()) > 0.9 * sum(seconds.values())
 
 
+@pytest.mark.long
 def test_moments_without_a_core_are_no_work_and_deep_stacks_are_seen_whole(mpi: Mpi) -> None:
     folder = mpi.record(1, mpi.compile("short_sleeps.c"))
     (record,) = RunFolder(folder).processes()
@@ -157,6 +161,7 @@ def test_moments_without_a_core_are_no_work_and_deep_stacks_are_seen_whole(mpi: 
     assert max(len(record.steps(path)) for path in set(record.samples.path)) >= 12
 
 
+@pytest.mark.long
 @under_one_mpi
 def test_a_thread_that_starts_programs_is_seen_where_it_does(mpi: Mpi) -> None:
     """The library's code for it (clone) has no unwind table where the thread waits for the other program to begin."""
@@ -186,6 +191,7 @@ def test_short_rests_between_what_runs_are_told_apart(mpi: Mpi) -> None:
     assert at_work["stall_s"].sum() < 0.3 * rested_s
 
 
+@pytest.mark.long
 @under_one_mpi
 def test_threads_that_live_for_a_step_are_seen(mpi: Mpi) -> None:
     folder = mpi.record(2, mpi.compile("short_threads.c", "-pthread"))

@@ -37,7 +37,7 @@ def job_in(folder: Path, arguments: str) -> Job:
     return engine_jobs.recorded(folder, "megatron", "megatron_pipeline.py", *arguments.split())
 
 
-@pytest.fixture(scope="module", params=["1", "2", "2 overlap"])
+@pytest.fixture(scope="module", params=["1", pytest.param("2", marks=pytest.mark.long), "2 overlap"])
 def arguments(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -102,6 +102,7 @@ def test_every_action_of_every_schedule(two_ranks: Job, name: str) -> None:
     check_order(two_ranks, name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["1F1B", "ZBVZeroBubble"])
 def test_four_ranks(four_ranks: Job, name: str) -> None:
     check_order(four_ranks, name)

@@ -23,6 +23,7 @@ LAYERS = {
 """torchtitan counts the embedding and the output as a layer each, and spreads what it counts."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_torchtitan_builds_is_recorded_and_unchanged(tmp_path: Path) -> None:
     torch_or_skip()

@@ -17,6 +17,7 @@ from tests.needs import torch_or_skip
 from tests.runtime import jobs
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_replicas_are_pipelines_of_their_own_and_schedules_mark_steps(tmp_path: Path) -> None:
     torch_or_skip()

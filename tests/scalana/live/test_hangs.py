@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.long import also
 from tests.needs import torch_or_skip
 from tests.scalana.live.hanging import watched, wrong_with
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["endless", "loader", "server"])
+@pytest.mark.parametrize("kind", ["endless", *also("loader", "server")])
 def test_a_hang_is_explained(kind: str, tmp_path: Path) -> None:
     torch_or_skip()
     done = watched(kind, tmp_path)
@@ -22,7 +23,7 @@ def test_a_hang_is_explained(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["checkpoint", "evaluation"])
+@pytest.mark.parametrize("kind", ["checkpoint", *also("evaluation")])
 def test_a_slow_job_raises_no_alarm(kind: str, tmp_path: Path) -> None:
     torch_or_skip()
     done = watched(kind, tmp_path)

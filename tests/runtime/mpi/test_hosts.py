@@ -1,0 +1,150 @@
+"""Launchers that start ranks on hosts which may lack the recorder: they launch a shell that looks first."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from scalana.runtime.record import layout
+from tests.installed import RUNTIME
+
+BEGIN = """
+#include "agent/hosts.h"
+__attribute__((constructor)) static void begin(int count, char *const *words) { hosts_begin(count, words); }
+"""
+LAUNCHER = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **words)
+{
+    const char *names[] = {"LD_PRELOAD", "SCALANA_PRELOAD", "OMPI_MCA_mca_base_env_list"};
+    for (int i = 0; i < 3; i++) {
+        printf("%s%c", getenv(names[i]) ? getenv(names[i]) : "", 0);
+    }
+    for (int i = 0; i < count; i++) {
+        printf("%s%c", words[i], 0);
+    }
+}
+"""
+FORWARDED = "OMPI_MCA_mca_base_env_list"
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What a launcher is started with in the end."""
+
+    preloads: str
+    looks_for: str
+    forwards: str
+    words: list[str]
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a recorder that does nothing but this, a launcher that prints what it is started with, and two
+    programs that print what they preload."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("tools")
+    (folder / "begin.c").write_text(BEGIN)
+    (folder / "launcher.c").write_text(LAUNCHER)
+    strict = ["-D_GNU_SOURCE=1", "-Wall", "-Wextra", "-Werror", f"-I{RUNTIME / 'mpi'}", f"-I{RUNTIME / '_core'}"]
+    sources = [str(folder / "begin.c"), str(RUNTIME / "mpi" / "agent" / "hosts.c")]
+    library = [compiler, "-shared", "-fPIC", *strict, "-o", str(folder / "recorder.so"), *sources]
+    subprocess.run(library, check=True)
+    subprocess.run([compiler, "-o", str(folder / "mpirun"), str(folder / "launcher.c")], check=True)
+    os.link(folder / "mpirun", folder / "launch")
+    for name in ("app", "other"):
+        (folder / name).write_text('#!/bin/sh\necho "$LD_PRELOAD $*"\n')
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def launched(tools: Path, words: list[str], **variables: str) -> Launched:
+    """Start a launcher as a script does that ``scalana run`` has started."""
+    preloads = f"{tools}/recorder.so"
+    environ = {"PATH": f"{tools}{os.pathsep}{os.defpath}", "LD_PRELOAD": preloads, **variables}
+    done = subprocess.run(words, executable=tools / Path(words[0]).name, env=environ, capture_output=True, check=True)
+    preloaded, looked_for, forwarded, *found = done.stdout.decode().split("\0")[:-1]
+    assert not done.stderr
+    return Launched(preloaded, looked_for, forwarded, found)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-H", "node0:2,node1:2", "-n", "4"],
+        ["--hostfile", "hosts", "--mca", "btl", "tcp,self", "--allow-run-as-root"],
+        ["-launcher", "ssh", "-hosts", "node0,node1", "-genv", "A", "1"],
+        ["--host=node0,node1", "-x", "MINE=1"],
+    ],
+    ids=["host", "hostfile", "hydra", "equals"],
+)
+def test_a_rank_preloads_the_recorder_if_its_host_has_it(tools: Path, tmp_path: Path, options: list[str]) -> None:
+    found = launched(tools, ["mpirun", *options, "app", "-H", "mine"])
+    assert found.words[: 1 + len(options)] == ["mpirun", *options]
+    assert (found.preloads, found.looks_for) == ("", f"{tools}/recorder.so")
+    recorder, rank = tmp_path / "elsewhere.so", found.words[1 + len(options) :]
+    for has_it, preloads in ((False, ""), (True, str(recorder))):
+        if has_it:
+            shutil.copy(tools / "recorder.so", recorder)
+        environ = {"PATH": f"{tools}{os.pathsep}{os.defpath}", layout.PRELOAD_VARIABLE: str(recorder)}
+        done = subprocess.run(rank, env=environ, capture_output=True, text=True, check=True)
+        assert (done.stdout, done.stderr) == (f"{preloads} -H mine\n", "")
+
+
+def test_of_several_programs_each_is_started_so(tools: Path) -> None:
+    words = launched(tools, ["mpirun", "-H", "a,b", "app", ":", "-n", "1", "other"]).words
+    assert [words[at + 3] for at, word in enumerate(words) if word == "-c"] == ["app", "other"]
+    assert words[-1] == "other"
+
+
+def test_what_the_user_preloads_stays(tools: Path) -> None:
+    shutil.copy(tools / "recorder.so", tools / "mine.so")
+    found = launched(tools, ["mpirun", "-H", "a", "app"], LD_PRELOAD=f"{tools}/recorder.so:{tools}/mine.so")
+    assert (found.preloads, found.looks_for) == (f"{tools}/mine.so", f"{tools}/recorder.so")
+
+
+@pytest.mark.parametrize(
+    ("variables", "words", "is_guarded"),
+    [
+        ({}, ["mpirun", "-n", "4", "app", "-H", "mine"], False),
+        ({}, ["mpirun", "-H", "a,b", "-x", "LD_PRELOAD", "app"], False),
+        ({}, ["launch", "-H", "a,b", "app"], False),
+        ({"SLURM_JOB_NUM_NODES": "1"}, ["mpirun", "app"], False),
+        ({"SLURM_JOB_NUM_NODES": "2"}, ["mpirun", "app"], True),
+        ({"PBS_NODEFILE": "/nodes"}, ["mpirun", "-np", "4", "./app"], False),
+    ],
+    ids=["one host", "user's", "no launcher", "one node", "two nodes", "no program"],
+)
+def test_others_stay_as_they_are(tools: Path, variables: dict[str, str], words: list[str], is_guarded: bool) -> None:
+    found = launched(tools, words, **variables)
+    assert (found.words != words) == is_guarded
+
+
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_PRELOAD=/old.so"])
+def test_open_mpi_forwards_what_is_looked_for(tools: Path, name: str) -> None:
+    """It ends a job whose list names a variable that is not there."""
+    found = launched(tools, ["mpirun", "-H", "a", "app"], **{FORWARDED: f"MINE;{name};SCALANA_RUN_DIR"})
+    assert found.forwards == f"MINE;SCALANA_PRELOAD={tools}/recorder.so;SCALANA_RUN_DIR"
+
+
+def test_words_that_are_not_understood_preload_nothing_and_are_named(tools: Path, tmp_path: Path) -> None:
+    words = ["mpirun", "--what-is-this", "-H", "node7,node8:2", "app"]
+    found = launched(tools, words, SCALANA_RUN_DIR=str(tmp_path), **{FORWARDED: "MINE;LD_PRELOAD"})
+    assert (found.words, found.preloads, found.looks_for, found.forwards) == (words, "", "", "MINE")
+    (note,) = layout.notes(tmp_path)
+    assert "--what-is-this" in note and "not recorded" in note
+    assert layout.launched_hosts(tmp_path) == ["node7", "node8"]
+
+
+def test_the_hosts_of_a_launch_are_left_in_the_run_folder(tools: Path, tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text(f"# ours\nnode1 slots=2\n node2:4\n\nlocalhost\n{os.uname().nodename}\n")
+    launched(tools, ["mpirun", "-f", str(tmp_path / "hosts"), "-n", "2", "app"], SCALANA_RUN_DIR=str(tmp_path))
+    assert layout.launched_hosts(tmp_path) == ["node1", "node2"]
