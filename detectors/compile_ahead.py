@@ -19,12 +19,12 @@ import numba
 
 from scalana.detectors.delays import splitting, summing
 from scalana.detectors.delays import sync_intervals as intervals
-from scalana.detectors.whatif import replay
+from scalana.detectors.whatif import recurrence
 from scalana.graphs.arrays import hashing, segments
 
 _i1, _i4, _i8, _f8 = numba.int8[::1], numba.int32[::1], numba.int64[::1], numba.float64[::1]
 _columns, _i8_2d = numba.float64[:, ::1], numba.int64[:, ::1]
-_meetings = numba.from_dtype(replay.MEETING)[::1]
+_meetings = numba.from_dtype(recurrence.MEETING)[::1]
 _flags = numba.boolean[::1]
 _int, _float = numba.int64, numba.float64
 
@@ -37,10 +37,10 @@ def _of(kind: type[tuple[Any, ...]], *types: Any) -> Any:
 
 LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (
-        replay._replay,
+        recurrence.replay,
         (
-            _of(replay._Run, _i8, _f8, _f8, _i4, _i4, _flags, _i4, _i1, _i4, _i4, _f8, _i8, _i4, _i8),
-            _of(replay._Changes, _f8, _i4, _columns, _columns),
+            _of(recurrence.Run, _i8, _f8, _f8, _i4, _i4, _flags, _i4, _i1, _i4, _i4, _f8, _i8, _i4, _i8),
+            _of(recurrence.Changes, _f8, _i4, _columns, _columns),
             _f8,
             _columns,
             _meetings,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from scalana.detectors.facts import Facts, Need
+from scalana.detectors.facts import Facts
 from scalana.detectors.kind import Kind
 from scalana.detectors.reconcile import Extent, Verdict
 
@@ -30,11 +30,6 @@ class Detector(Protocol):
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """Rows of the kinds of findings that it makes."""
-        ...
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        """It is left out where the run has not all of these."""
         ...
 
     def detect(self, facts: Facts) -> Outcome:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from scalana.detectors.delays.blame import BlameTable, blame
 from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.choices import find_choices
@@ -33,6 +35,7 @@ from scalana.detectors.whatif.slow_links import SlowLink, find_slow_link
 from scalana.detectors.when.burst_work import BurstWork
 from scalana.detectors.when.module_times import ModuleTimes, module_times
 from scalana.detectors.when.module_work import ModuleWork, module_work
+from scalana.detectors.when.rank_work import RankWork
 from scalana.detectors.when.region_times import Named, RegionTime, region_times
 from scalana.detectors.when.roofline import Ceilings
 from scalana.detectors.when.steady import Steady, steady_state
@@ -46,6 +49,7 @@ from scalana.graphs.steps.steps import Steps
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.structure.psg import PSG
 from scalana.graphs.timeline import Timeline
+from scalana.runtime.operations import MESSAGES, TAKING
 
 
 class Need(enum.Enum):
@@ -55,7 +59,11 @@ class Need(enum.Enum):
     OPEN_CALLS = "calls that never returned"
     STEPS = "steps"
     ACTIONS = "pipeline actions"
+    STAGES = "pipeline stages"
+    """Pipeline actions, or messages that may be those of a pipeline."""
     PHASES = "reinforcement learning phases"
+    ROLES = "roles"
+    """Reinforcement learning phases, or calls that processes take from others."""
     DEVICE = "work on a device"
 
 
@@ -84,6 +92,8 @@ class Outside:
     """Gives what the machines of a run can do, by rank."""
     findings_of: Callable[[PPG], list[Finding]] = _no_findings
     """Gives what is found in a part of a run, analysed by itself."""
+    earlier_work: RankWork | None = None
+    """What ranks worked in steps before those that are analysed, where these are the last of a run that goes on."""
     strict: bool = True
     """Whether the analysis ends where a part of it fails; else the rest of it is given, with a warning."""
 
@@ -105,6 +115,11 @@ class Facts:
     def strict(self) -> bool:
         """Whether the analysis ends where a part of it fails."""
         return self._outside.strict
+
+    @property
+    def earlier_work(self) -> RankWork | None:
+        """What ranks worked in steps before those of this run, where it is the last part of one that goes on."""
+        return self._outside.earlier_work
 
     @property
     def timeline(self) -> Timeline:
@@ -131,10 +146,15 @@ class Facts:
             return len(self.timeline.steps) > 0
         if need is Need.ACTIONS:
             return bool(self.pipelines)
+        if need is Need.STAGES:
+            run = self.timeline.whole or self.timeline
+            return bool(self.pipelines) or bool(np.isin(run.instances.operation, MESSAGES).any())
         if need is Need.DEVICE:
             return bool(self.ppg.spans.device_lanes().any())
         if need is Need.PHASES:
             return len(self.ppg.spans.rows("phase")) > 0
+        if need is Need.ROLES:
+            return self.has(Need.PHASES) or bool(np.isin(self.timeline.calls.operation, TAKING).any())
         return False
 
     @property

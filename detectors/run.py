@@ -84,7 +84,7 @@ def _annotate(annotator: Annotator, findings: Sequence[Finding], facts: Facts) -
 
 def _outcomes(facts: Facts) -> list[Outcome]:
     """What every detector finds that the run has something for."""
-    return [_detect(detector, facts) for detector in DETECTORS if all(map(facts.has, detector.needs))]
+    return [_detect(one.load(), facts) for one in DETECTORS if all(map(facts.has, one.needs))]
 
 
 def _detect(detector: Detector, facts: Facts) -> Outcome:

@@ -235,6 +235,9 @@ ROOMS = {
 here, and nothing of its own row but itself."""
 
 
+LOAD_BY_NAME = ("scalana.runtime.hooks", "scalana.detectors.registry", "scalana.report.topics.table")
+
+
 @cache
 def graph() -> dict[str, set[str]]:
     """Which of our modules each imports, wherever in the file, for whatever purpose."""
@@ -244,8 +247,8 @@ def graph() -> dict[str, set[str]]:
         names = {name for name, _ in imports(path)}
         # A name is a module, or something that its package or module defines.
         homes = {name if name in modules else name.rpartition(".")[0] for name in names}
-        if module == "scalana.runtime.hooks":  # which loads what its table names
-            homes |= {home for _, home, _ in HOOKS}
+        if module in LOAD_BY_NAME:  # each has a table of others
+            homes |= {node.value for node in ast.walk(tree_of(path)) if isinstance(node, ast.Constant)} & set(modules)
         found[module] = {home for home in homes if home in modules} - {module}
     return found
 

@@ -8,7 +8,7 @@ from scalana.detectors.detector import Outcome
 from scalana.detectors.device.account import account
 from scalana.detectors.device.late_devices import GAP, LATE, SKEW, detect
 from scalana.detectors.device.waits import meetings_of, members_of
-from scalana.detectors.facts import Facts, Need
+from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.reconcile import Extent, Verdict
@@ -22,7 +22,6 @@ class DeviceWaits:
     """See :mod:`scalana.detectors.device.late_devices`."""
 
     kinds = (BY_NAME[LATE], BY_NAME[GAP], BY_NAME[SKEW])
-    needs = frozenset({Need.DEVICE})
 
     def detect(self, facts: Facts) -> Outcome:
         """One finding for each place that made others wait on their devices, and where the devices' time went."""

@@ -11,7 +11,7 @@ from scalana.detectors.detector import Outcome
 from scalana.detectors.evidence import Evidence, ExpertWaits
 from scalana.detectors.experts.advice import advise_experts
 from scalana.detectors.experts.expert_waits import EXPERTS, Experts, experts_of
-from scalana.detectors.facts import Facts, Need
+from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.reconcile import Verdict, extent_of
@@ -30,7 +30,6 @@ class ExpertLoads:
     """See :mod:`scalana.detectors.experts.expert_waits`."""
 
     kinds = (BY_NAME[KIND],)
-    needs: frozenset[Need] = frozenset()
 
     def detect(self, facts: Facts) -> Outcome:
         """What loops wait for experts. Where some ranks wait much longer than the median one, what they do more is for

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scalana.detectors.detector import Outcome
-from scalana.detectors.facts import Facts, Need
+from scalana.detectors.facts import Facts
 from scalana.detectors.hang.hangs import KIND, detect
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.reconcile import Extent, Verdict
@@ -13,7 +13,6 @@ class Hangs:
     """See :mod:`scalana.detectors.hang.hangs`."""
 
     kinds = (BY_NAME[KIND],)
-    needs = frozenset({Need.OPEN_CALLS})
 
     def detect(self, facts: Facts) -> Outcome:
         """One finding for each rank that others were still waiting for in the end."""

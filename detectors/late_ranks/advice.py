@@ -10,6 +10,12 @@ from scalana.detectors.thresholds.factors import LARGER_INPUT, NOT_THE_CORE
 from scalana.detectors.thresholds.limits import NAMED
 from scalana.detectors.thresholds.shares import FLOOR, MAJORITY, SUBSTANTIAL
 
+TAKES_CORE = (
+    "Other programs or threads take the core of these ranks: look for them on that host (top), and move them, or give "
+    "each rank a core of its own."
+)
+"""About ranks that wait for a core far longer than others, perhaps from a step on."""
+
 
 def advise(finding: Finding) -> str:
     """Return a sentence, or "" where the evidence does not tell."""
@@ -98,7 +104,8 @@ def advise_zigzag(mask: UnevenMask) -> str:
     return (
         f"Cut each sequence into {2 * ranks} parts, and give rank 0 the first and the last one, rank 1 the second and "
         f"the last but one, and so on (zigzag): all {ranks} ranks then compute equally much{_in_each(mask)}. Position "
-        "embeddings, labels and the order of outputs have to follow."
+        "embeddings, labels and the order of outputs have to follow. Ulysses (all-to-alls that exchange tokens for "
+        f"heads around attention) balances the mask, too, if the heads of keys and values can be divided by {ranks}."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scalana.detectors.detector import Outcome
-from scalana.detectors.facts import Facts, Need
+from scalana.detectors.facts import Facts
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.late_ranks.collecting import name_collections
 from scalana.detectors.late_ranks.interference import name_interference
@@ -44,7 +44,6 @@ class LateRanks:
             "unresolved",
         )
     )
-    needs = frozenset({Need.CALLS})
 
     def detect(self, facts: Facts) -> Outcome:
         """The root causes of waiting."""

@@ -98,14 +98,14 @@ def _messages(timeline: Timeline) -> _Messages:
     two = instances.complete & (np.diff(instances.first) == 2) & (instances.operation == _SEND)
     found = np.flatnonzero(two)
     sent, posted = (instances.members[instances.first[found] + at].astype(np.int64) for at in (0, 1))
-    came = _last_waits(timeline, calls.location[posted], found)
+    came = last_waits(timeline, calls.location[posted], found)
     source, target = (rank[calls.location[call]].astype(np.int64) for call in (sent, posted))
     kept = (calls.operation[posted] == _RECEIVE) & (source != target) & (came >= 0)
     columns = (found, instances.communicator[found].astype(np.int64), sent, came, source, target)
     return _Messages(*(column[kept] for column in columns))
 
 
-def _last_waits(timeline: Timeline, location: IntArray, instance: IntArray) -> IntArray:
+def last_waits(timeline: Timeline, location: IntArray, instance: IntArray) -> IntArray:
     """The last call of some locations that waits for an instance, -1 where none does ``[instances]``."""
     calls = timeline.calls
     row = np.full(len(timeline.instances), -1, np.int64)

@@ -71,7 +71,6 @@ class Limits:
     """What all ranks spend in a step, and what less of it would bring."""
 
     kinds = tuple(BY_NAME[kind] for kind in KINDS)
-    needs: frozenset[Need] = frozenset()
 
     def detect(self, facts: Facts) -> Outcome:
         """Of the steady state; none in single steps of a run, which are looked at for what is different in them. Where

@@ -26,7 +26,6 @@ class LimitsOnDevices:
     """What all ranks and their devices spend in a step, and what less of it would bring."""
 
     kinds = tuple(BY_NAME[kind] for kind in KINDS)
-    needs: frozenset[Need] = frozenset({Need.DEVICE})
 
     def detect(self, facts: Facts) -> Outcome:
         """Of the steps that devices were looked at in; none in single steps of a run. Pipelines and loops of

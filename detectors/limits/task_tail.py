@@ -30,7 +30,7 @@ KIND = "task-tail"
 def task_tail(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """A cause for each pool of threads that would be done earlier with its calls in another order, while its process
     waits for it."""
-    named = NamedTasks.of(facts.ppg.spans)
+    named = NamedTasks.of(facts.ppg.spans).of_ranks()
     found = []
     for pool in thread_pools(named) if len(named) else ():
         rank = int(named.rank[pool.rounds[0].tasks.take[0]])

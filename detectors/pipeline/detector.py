@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scalana.detectors.detector import Outcome
-from scalana.detectors.facts import Facts, Need
+from scalana.detectors.facts import Facts
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.pipeline.diagnosis.culprit_findings import FindingMaker
 from scalana.detectors.pipeline.diagnosis.culprit_places import Places
@@ -58,7 +58,6 @@ class Pipelines:
         BY_NAME[f"pipeline-{name}"]
         for name in ("imbalance", "straggler", "lengths", "link", "host", "replica", "schedule")
     )
-    needs: frozenset[Need] = frozenset()
 
     def detect(self, facts: Facts) -> Outcome:
         """Diagnose every pipeline. Where its replay reproduces what was measured, what ranks do within its steps is

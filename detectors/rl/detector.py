@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scalana.detectors.detector import Outcome
-from scalana.detectors.facts import Facts, Need
+from scalana.detectors.facts import Facts
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.reconcile import Extent, Verdict
 from scalana.detectors.rl.account import MILLISECOND, NOBODY, SEVERAL, TOKEN, RLAccount, Slow
@@ -34,7 +34,6 @@ class RLStragglers:
     the names of its functions."""
 
     kinds = tuple(BY_NAME[cause.kind] for cause in CAUSES if cause.kind)
-    needs = frozenset({Need.CALLS})
 
     def detect(self, facts: Facts) -> Outcome:
         """One finding for each cause that costs much; the account of all of them as section ``rl``."""

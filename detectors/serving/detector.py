@@ -9,7 +9,7 @@ import numpy as np
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.detector import Outcome
 from scalana.detectors.evidence import Evidence, ThreadPlan
-from scalana.detectors.facts import Facts, Need
+from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.reconcile import Extent, Verdict
@@ -27,7 +27,6 @@ class ServingThreads:
     """See :mod:`scalana.detectors.serving.thread_plans`."""
 
     kinds = (BY_NAME[KIND],)
-    needs: frozenset[Need] = frozenset()
 
     def detect(self, facts: Facts) -> Outcome:
         """Phases that were faster with another number of threads in the same run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scalana.detectors.detector import Outcome
-from scalana.detectors.facts import Facts, Need
+from scalana.detectors.facts import Facts
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.reconcile import Verdict, extent_of
@@ -14,7 +14,6 @@ class SlowWorkers:
     """See :mod:`scalana.detectors.slow_workers.slow_workers`."""
 
     kinds = (BY_NAME[KIND],)
-    needs = frozenset({Need.CALLS})
 
     def detect(self, facts: Facts) -> Outcome:
         """One finding for each task farm in which some ranks are slow."""

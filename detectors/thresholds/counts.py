@@ -22,6 +22,7 @@ Why: Of two that differ, either may be the usual one.
 
 - `contention`: stretches over which an excess must spread not to have come by chance
 - `context_groups`: calls that each rank makes, below which nothing goes around a ring, or is gathered
+- `head_exchanges`: attentions below which nothing shows that heads are exchanged
 - `hand_written`: steps from which the first is set aside: nothing shows when its first forward began
 - `messages`: equal steps that two ranks have to make, where nothing else shows training
 - `models`: distinct numbers of ranks below which nothing is fitted
@@ -102,5 +103,6 @@ FEWEST_STEPS = 20
 Why: Of fewer, a busy machine makes what looks like one (`tests/benchmarks/trend_alarms.py`).
 
 - `cost_trend`
-- `slow_ranks`: steps in which a rank must be slow
+- `slow_ranks`: half as many are enough in the last steps of a run that goes on
+- `rank_work`: steps in which a rank must be slow
 """

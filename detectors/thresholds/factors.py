@@ -22,6 +22,7 @@ SAME_SIZE = 1.02
 
 Why: A choice: padding makes like inputs differ.
 
+- `head_exchanges`: times as large as usual that exchanges before attention may be, of those after it
 - `length_costs`: one plus the deviation of tokens, as a part of their mean, up to which all ranks have equal tokens
 - `more_work`: factor up to which two numbers of kernels, or sizes of inputs, are the same
 - `rl.causes`: times the shortest trajectory of a step, up to which the longest is as long
@@ -57,6 +58,8 @@ Why: A choice: what is larger by less explains little.
   larger
 - `late_ranks.advice`: times the most tokens of a rank now, from which the advice says that packing makes them more
 - `modules`: times as many operators, or as much work, as on other ranks, from which a module has more
+- `head_exchanges`: times what comes back after attention, up to which exchanges may be those of experts with their
+  routing
 - `uneven_lengths`: times the tokens of the median rank up to which tokens are equal
 - `uneven_sizes`: times the argument of the median rank, from which that of a rank is larger
 - `thread_plans`: times the tokens of other requests, up to which prompts are as long

@@ -174,6 +174,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `diagnose`: part of what a stage takes, up to which its layers are taken to be all of it
 - `diff`: part of the time of either run at places of both, below which they are suspected to be of different programs
 - `findings`: part of the time that a process is at a line, up to which others are hardly there
+- `head_exchanges`: part of the mean time between two exchanges up to which they are one
 - `input_bound`: part of a step that every rank waits for data, from which it is a cause that all share
 - `worker_starts`: the same
 - `join_waits`: part of a burst within which it must end when the other thread is done
@@ -409,9 +410,9 @@ Why: What is left is minor (MINOR).
 - `bounds`: of the bound: from here on a single layer decides it
 - `cost_trend`: part of the steps which are nearly all; and of the pairs of a step before a jump and one after it, that
   must differ as the levels do: else some steps do
-- `slow_ranks`: part of the steps in which a rank must be slow; and of what it takes longer in one place or loop, for
-  that to have more to do
+- `slow_ranks`: part of what a slow rank takes longer that one place or loop must hold, for that to have more to do
 - `step_presence`: part of a cost that lies in steps which show what it usually is in a step
+- `rank_work`: part of the steps in which a slow rank must be slow
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 - `device_causes`: part of a step that devices must work to be what limits it

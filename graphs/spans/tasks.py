@@ -52,6 +52,14 @@ class NamedTasks:
         columns = (getattr(self, name)[rows] for name in NamedTasks.__slots__[1:])
         return NamedTasks(self.spans, *columns)
 
+    def of_ranks(self) -> NamedTasks:
+        """Those in processes that are ranks: threads of a helper, such as a loader's worker that reads ahead, are not
+        what the rank waits for. Where none of a rank's lanes is a location, all of them."""
+        lanes = self.spans.lanes
+        located = lanes.location >= 0
+        known = np.isin(lanes.process, lanes.process[located]) | ~np.isin(lanes.rank, lanes.rank[located])
+        return self.some(np.flatnonzero(known[self.lane]))
+
     def at(self, rank: int, begin_s: float, end_s: float) -> int:
         """The task that a rank did for most of a stretch of time, -1 where none is known."""
         inside = np.minimum(self.end_s, end_s) - np.maximum(self.start_s, begin_s)

@@ -45,6 +45,32 @@ def test_members_have_the_names_by_which_they_differ() -> None:
     assert names(Set(dataset=Set(inner=Set(datasets=[Set(), Words()])))) == ["Set", "Words"]
 
 
+def test_members_without_a_name_are_called_after_their_files_or_generator() -> None:
+    def of(*shards: str) -> Set:
+        return Set(pipeline=[Words(urls=list(shards)), len])
+
+    assert names(Set(datasets=[of("s3://a/web-000.tar", "s3://a/web-001.tar"), of("/b/books.tar")])) == [
+        "web",
+        "books.tar",
+    ]
+    assert names(Set(pipeline=[Set(datasets=[of("/a/web-0.tar"), of("/a/books-0.tar")]), len])) == [
+        "web-0.tar",
+        "books-0.tar",
+    ]
+
+    class Builder(Set):
+        def examples(self) -> None: ...
+
+    def reading(function: object) -> Set:
+        return Set(make=Builder(config=Set(generator=function)).examples, kwargs={"shards": [1, 2]})
+
+    def text() -> None: ...
+
+    def video() -> None: ...
+
+    assert names(Set(datasets=[reading(text), reading(video)])) == ["text", "video"]
+
+
 def test_what_is_no_mixture() -> None:
     assert names(Set()) == names([1, 2]) == names(None) == []
     assert names(Set(dataset=Set(), sizes=[1, 2], files=["a", "b"], tables=({1: 2}, {3: 4}))) == []
@@ -80,4 +106,7 @@ def test_items_and_seconds_of_each_batch_by_source(tmp_path: Path, workers: int)
     got = [items for _, items in batches]
     assert got[:5] == [{"low": 4}, {"low": 2, "high": 2}, {"high": 2}, {"low": 1, "high": 1}, {"low": 1}]
     assert [sum(items.values()) for items in got[5:8]] == [4, 4, 2]
-    assert got[8:] == [{"Stream 0": 1}] * 5 + [{"Stream 1": 1}] * 5
+    assert got[8:18] == [{"Stream 0": 1}] * 5 + [{"Stream 1": 1}] * 5
+    ahead = [sum(items.get(name, 0) for items in got[18:]) for name in ("web", "books-0")]
+    assert sum(map(sum, (items.values() for items in got[18:]))) == sum(ahead)
+    assert all(count in (5, 6) for count in ahead)  # the end of each is read while the last batch is made, or later

@@ -7,6 +7,7 @@ of these classes, and outside of a batch, that is a look into a dictionary. Noth
 
 from __future__ import annotations
 
+import collections
 import sys
 import weakref
 from threading import get_ident
@@ -31,7 +32,7 @@ class Mixture:
     """The sources of one loader in this process, and what they cost in the batch that is made."""
 
     __slots__ = (
-        *("batches", "began", "began_cpu", "calls", "ends", "inside", "items"),
+        *("ahead", "batches", "began", "began_cpu", "calls", "copies", "ends", "inside", "items"),
         *("names", "number", "spent", "thread", "worker", "workers"),
     )
 
@@ -45,6 +46,10 @@ class Mixture:
         self.inside = self.ends = False
         """Whether a member is at work, which may call others; whether no more is to be noted."""
         self.thread = self.began = self.began_cpu = 0
+        self.copies: list[Any] = []
+        """Of the members, which are read from in their stead."""
+        self.ahead: collections.deque[tuple[int, int]] = collections.deque()
+        """Items that threads have read: of which source, and the nanoseconds that it took."""
 
     def begin(self, number: int) -> None:
         """A batch is made from here on."""
@@ -54,6 +59,14 @@ class Mixture:
         self.spent = [0] * len(self.names)
         self.calls, self.inside, self.thread = 0, False, get_ident()
         self.began_cpu, self.began = thread_time_ns(), session.core.now()
+
+    def take_ahead(self) -> None:
+        """Count what was read since this was last called: with the batch that is made."""
+        for _ in range(len(self.ahead)):
+            source, spent = self.ahead.popleft()
+            self.items[source] += 1
+            self.spent[source] += spent
+            self.calls += 1
 
 
 class Loads:
@@ -89,28 +102,44 @@ class Loads:
         setattr(fetcher, _HELD_BY, (mixture, held))
         weakref.finalize(fetcher, self._forget, [id(member) for member in held], mixture).atexit = False
 
+    def read_ahead(self, copies: list[Any]) -> None:
+        """Members of the mixture of which a batch is made now are read from in threads, perhaps as copies of them."""
+        mixture = self.mixture
+        if mixture is None or mixture.copies or len(copies) != len(mixture.names) or mixture.thread != get_ident():
+            return
+        mixture.copies = list(copies)
+        for place, copy in enumerate(copies):
+            self._source_of[id(copy)] = mixture, place
+            for name in ("__iter__", "_iter_arrow"):
+                self._surround_one(type(copy), name)
+
     def _forget(self, members: list[int], mixture: Mixture) -> None:
-        for member in members:
+        for member in (*members, *map(id, mixture.copies)):
             if self._source_of.get(member, (None,))[0] is mixture:
                 del self._source_of[member]
 
     def _surround(self, kind: type) -> None:
         """Put what is to be measured around the methods by which objects of a class hand out items."""
         for name in ("__getitem__", "__getitems__", "__next__", "__iter__"):
-            owner = next((one for one in kind.__mro__ if name in one.__dict__), None)
-            if owner is None or (owner, name) in self._surrounded or owner.__module__ in _BARE:
-                continue
-            self._surrounded.add((owner, name))
-            if name == "__iter__":
-                self._patches.wrap(owner, name, self._iterating, "costs of sources")
-            else:
-                self._patches.surround(owner, name, self.enter, self.leave, "costs of sources")
+            self._surround_one(kind, name)
+
+    def _surround_one(self, kind: type, name: str) -> None:
+        owner = next((one for one in kind.__mro__ if name in one.__dict__), None)
+        if owner is None or (owner, name) in self._surrounded or owner.__module__ in _BARE:
+            return
+        self._surrounded.add((owner, name))
+        if name in ("__iter__", "_iter_arrow"):
+            self._patches.wrap(owner, name, self._iterating, "costs of sources")
+        else:
+            self._patches.surround(owner, name, self.enter, self.leave, "costs of sources")
 
     def _iterating(self, inner: Any) -> Any:
         def __iter__(member: Any) -> Any:
             items = inner(member)
             found = self._source_of.get(id(member))
-            return items if found is None or items is member else Items(items, member, self)
+            if found is None or items is member:
+                return items
+            return ItemsAhead(items, *found) if found[0].copies else Items(items, member, self)
 
         return __iter__
 
@@ -158,6 +187,7 @@ class Loads:
         if mixture is None:
             return
         self.mixture = None
+        mixture.take_ahead()
         mixture.ends = mixture.calls > MOST_CALLS
         core = session.core
         if core is None or failure is not None or mixture.ends:
@@ -206,6 +236,28 @@ class Items:
         return getattr(self._items, name)
 
 
+class ItemsAhead:
+    """The items of a member that a thread reads before they are asked for."""
+
+    def __init__(self, items: Any, mixture: Mixture, source: int) -> None:
+        self._items, self._mixture, self._source = items, mixture, source
+
+    def __iter__(self) -> ItemsAhead:
+        return self
+
+    def __next__(self) -> Any:
+        core = session.core
+        if core is None or self._mixture.ends:
+            return next(self._items)
+        began = core.now()
+        item = next(self._items)
+        self._mixture.ahead.append((self._source, core.now() - began))
+        return item
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._items, name)
+
+
 LOADS = Loads()
 
 
@@ -222,3 +274,17 @@ def record_sources(module: Any) -> None:
     patches.surround(base, "__init__", enter, lambda *_: None, "sources of data")
     for kind in ("_MapDatasetFetcher", "_IterableDatasetFetcher"):
         patches.surround(getattr(module, kind, None), "fetch", LOADS.enter_batch, LOADS.leave_batch, "sources of data")
+
+
+def record_interleaved(module: Any) -> None:
+    """Note costs of sources that threads read ahead, each from a copy; ``module`` is ``datasets.iterable_dataset``."""
+    patches = Patches("datasets")
+
+    def enter(arguments: tuple[Any, ...]) -> None:
+        if LOADS.mixture is not None:
+            patches.tried("sources are not recorded", lambda: LOADS.read_ahead(arguments[0].ex_iterables))
+
+    kind = getattr(module, "CyclingMultiSourcesExamplesIterable", None)
+    for name in ("__iter__", "_iter_arrow"):
+        if name in vars(kind or object):
+            patches.surround(kind, name, enter, lambda *_: None, "sources of data")

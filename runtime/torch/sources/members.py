@@ -20,6 +20,8 @@ MOST = 256
 """Members of one mixture."""
 MOST_ATTRIBUTES = 256
 """Of an object, that are looked at."""
+_MOST_LOOKED_AT = 256
+"""Objects in which a name is looked for."""
 _NO_SOURCES = frozenset(
     "builtins collections array random types typing logging threading multiprocessing pathlib numpy pandas pyarrow PIL "
     "tokenizers".split()
@@ -27,6 +29,8 @@ _NO_SOURCES = frozenset(
 """Packages whose objects hold data, but are no data sets."""
 _CALLED = ("name", "source", "dataset_name")
 _LIES_AT = ("root", "path", "filename", "file", "data_dir", "folder")
+_LISTS = ("files", "urls")
+"""Ends of the names of attributes and keys that have several."""
 _LONGEST_NAME = 64
 
 
@@ -73,6 +77,8 @@ def _held(holder: Any, is_data_set: Callable[[Any], bool]) -> Iterator[Any]:
     for _, value in _attributes(holder):
         if is_data_set(value) or _loads(value):
             yield value
+        else:  # such as the stages of a pipeline, of which one may be a data set
+            yield from (one for _, one in _collection(value) if is_data_set(one))
 
 
 def _attributes(holder: Any) -> Iterable[tuple[str, Any]]:
@@ -100,13 +106,15 @@ def _loads(value: Any) -> bool:
 
 
 def _named(found: list[tuple[str, Any]], is_data_set: Callable[[Any], bool]) -> list[tuple[str, Any]]:
-    """Members with names that differ: keys, else names of their own, else classes, else where they lie."""
+    """Members with names that differ: keys, else names of their own, else classes, else where they, or their files,
+    lie."""
     members = [_inside(one, is_data_set) for _, one in found]
     ways: tuple[Callable[[int], str], ...] = (
         lambda at: found[at][0],
         lambda at: _text_of(members[at], _CALLED),
         lambda at: type(members[at]).__name__,
         lambda at: os.path.basename(_text_of(members[at], _LIES_AT).rstrip("/")),
+        lambda at: _kept_in(members[at]),
     )
     for way in ways:
         names = [way(at) for at in range(len(found))]
@@ -118,9 +126,10 @@ def _named(found: list[tuple[str, Any]], is_data_set: Callable[[Any], bool]) -> 
 
 
 def _inside(data_set: Any, is_data_set: Callable[[Any], bool]) -> Any:
-    """The data set that another one wraps, such as ``Subset``, however often."""
+    """The data set that another one wraps, such as ``Subset``, however often; of what is none, what it reads from."""
     for _ in range(DEEPEST):
-        inner = [value for _, value in _attributes(data_set) if is_data_set(value)]
+        held = [value for _, value in _attributes(data_set) if not isinstance(value, (dict, list, tuple))]
+        inner = list(filter(is_data_set if is_data_set(data_set) else _loads, held))
         if len(inner) != 1:
             break
         data_set = inner[0]
@@ -135,3 +144,27 @@ def _text_of(holder: Any, keys: tuple[str, ...]) -> str:
         if isinstance(value, (str, os.PathLike)):
             return str(value)
     return ""
+
+
+def _kept_in(holder: Any) -> str:
+    """What the names of the files in an object, however deep, have in common; or the generator that it calls."""
+    level = [("", holder)]
+    looked_at = 0
+    for _ in range(DEEPEST):
+        texts = [text for key, one in level if (text := _text_at(key, one))]
+        if texts:
+            return (os.path.commonprefix(texts).rstrip("0123456789-_. ") if len(texts) > 1 else "") or texts[0]
+        inner: list[tuple[str, Any]] = []
+        for key, one in level[: _MOST_LOOKED_AT - looked_at]:
+            inner += [(inside or key, value) for inside, value in (*_attributes(one), *_collection(one))]
+            inner += [("", one.__self__)] if hasattr(one, "__func__") else []
+        looked_at += len(level)
+        level = inner
+    return ""
+
+
+def _text_at(key: str, value: Any) -> str:
+    """The name of a file, or of a generator, if that is what is behind a key."""
+    if isinstance(value, (str, os.PathLike)):
+        return os.path.basename(str(value).rstrip("/")) if key in _LIES_AT or key.endswith(_LISTS) else ""
+    return str(getattr(value, "__name__", "")) if key == "generator" else ""

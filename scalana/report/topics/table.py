@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from scalana.report.topics import (
@@ -24,13 +25,11 @@ from scalana.report.topics import (
     ranks,
     recorded,
     regions,
-    rl,
     roofline,
     steps,
     time,
 )
-from scalana.report.topics.data import sources
-from scalana.report.topics.pipelines import pipeline, slow_down
+from scalana.report.topics.data import exchanged_heads, sources
 from scalana.report.topics.serving_requests import experts, serving
 
 if TYPE_CHECKING:
@@ -61,17 +60,31 @@ class Topic:
     """What its account knows that would make steps shorter."""
 
 
+def _about(section: str, name: str, module: str) -> Topic:
+    """A topic whose module is imported where an analysis has the section that it is about."""
+
+    def later(function: str) -> Callable[[Analysis], Any]:
+        def made(analysis: Analysis) -> Any:
+            home = import_module(module) if section in analysis.sections else None
+            return getattr(home, function, _no_entries)(analysis)
+
+        return made
+
+    return Topic(name, later("sections"), later("entries"), changes=later("known_changes"))
+
+
 TOPICS: tuple[Topic, ...] = (
     Topic("time", time.sections),
     Topic("ranks", ranks.sections, is_detail=True),
     Topic("over-time", over_time.sections, is_detail=True),
     Topic("predictions", predictions.sections),
-    Topic("slow-down", slow_down.sections, slow_down.entries),
-    Topic("pipeline", pipeline.sections, pipeline.entries, changes=pipeline.known_changes),
+    _about("pipeline", "slow-down", "scalana.report.topics.pipelines.slow_down"),
+    _about("pipeline", "pipeline", "scalana.report.topics.pipelines.pipeline"),
     Topic("device", device.sections, device.entries),
-    Topic("rl", rl.sections, rl.entries, changes=rl.known_changes),
+    _about("rl", "rl", "scalana.report.topics.rl"),
     Topic("serving", serving.sections, serving.entries),
     Topic("experts", experts.sections, experts.entries),
+    Topic("context-parallelism", exchanged_heads.sections, exchanged_heads.entries),
     Topic("limits", limits.sections, limits.entries),
     Topic("sources", sources.sections, sources.entries),
     Topic("steps", steps.sections, steps.entries),

@@ -72,6 +72,14 @@ TOPIC = Topic(
             "%",
             derived(lambda found: max(100.0 * error for error in found["errors"].values())),
         ),
+        (
+            "mask-ulysses",
+            "error of a step predicted for a ring of keys and values, with parts in zigzag, instead of all-to-alls of "
+            "heads, against really dividing sequences so",
+            "<= 10",
+            "%",
+            derived(lambda found: 100.0 * found["ring_error"]),
+        ),
     )
     + measured(
         CONTEXT,

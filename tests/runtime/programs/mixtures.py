@@ -2,9 +2,13 @@
 
 import random
 import sys
+from pathlib import Path
 
 import torch
 from torch.utils.data import ChainDataset, ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
+
+sys.path.insert(0, str(Path(__file__).parent))
+from datasets import iterable_dataset as interleaved  # noqa: E402
 
 
 class Numbers(Dataset):
@@ -62,6 +66,9 @@ def loaders(workers):
     yield DataLoader(Mixed({"low": Stream(0), "high": Stream(100)}), batch_size=4, num_workers=workers)
     yield DataLoader(ChainDataset([Stream(0), Stream(100)]), batch_size=None, num_workers=workers)
     yield DataLoader(Numbers("alone", 0), batch_size=4, num_workers=workers)
+    streams = interleaved.ExamplesIterable(["web-0", "web-1"], 1), interleaved.ExamplesIterable(["books-0"], 101)
+    parts = interleaved.CyclingMultiSourcesExamplesIterable(list(streams))
+    yield DataLoader(interleaved.IterableDataset(parts), batch_size=4, num_workers=workers)
 
 
 if __name__ == "__main__":
