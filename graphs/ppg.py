@@ -288,25 +288,22 @@ def build_ppg(
         run.warnings.append("no steps are marked: what starting again cost is not known (scalana.step() marks them)")
     run.unseen = unseen_libraries
     run.notes = [*notes_of(unseen_libraries), *run.notes]
+    run.warnings += told(no_cpu)
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
-    run.warnings += [*told(no_cpu), *_incomplete(0 if run.thinned_ranks else unseen, bool(chosen.again), mixed)]
-    return PPG(psg, timeline, metrics, run, spans, models, host, compiled, servers)
-
-
-def _incomplete(unseen: int, again: bool, mixed: int) -> list[str]:
-    """Warnings about calls whose other side is not recorded, or does not fit. ``again`` says whether processes were
-    started again."""
-    warnings = []
-    if unseen:
-        elsewhere = "for other hosts, share the run folder at the same path, or copy all records into it"
+    if unseen and not run.thinned_ranks:
+        elsewhere = (
+            "what they do is unknown, so that savings are upper bounds; if other hosts do not see the run folder, "
+            "their records lie there at the same path: put the folders together with scalana report DIR DIR"
+        )
         ended = "processes that ended had them in hand, or were not there yet"
-        warnings.append(
+        run.unrecorded_results = 0 if chosen.again else unseen
+        run.warnings.append(
             f"the results of {unseen} call{'s' * (unseen > 1)} came from processes without a record here: "
-            f"{ended if again else elsewhere}"
+            f"{ended if chosen.again else elsewhere}"
         )
     if mixed:
-        warnings.append(f"ranks called different operations at the same position {mixed} times")
-    return warnings
+        run.warnings.append(f"ranks called different operations at the same position {mixed} times")
+    return PPG(psg, timeline, metrics, run, spans, models, host, compiled, servers)
 
 
 class _Progress:

@@ -13,10 +13,11 @@ from scalana.detectors.late_ranks.uneven_sizes import belong
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.spans.argument_sizes import ARGUMENT, KIND, argument_sizes
+from scalana.graphs.spans.argument_sizes import ARGUMENT, argument_sizes
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.report.findings.claims import claim
 from scalana.report.findings.sentences import sizes
+from scalana.runtime.record.span_kinds import SIZES
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate
 from tests.detectors.spans import Span, as_columns
@@ -40,8 +41,8 @@ def program_of(edges, extra_ms=(0.0, 0.0, 0.0, 0.0)):
 
 def spans_of(edges, vertex):
     """What the recorder writes of these arguments on some steps: nodes are equal on all ranks."""
-    says = [{"kind": KIND, ARGUMENT + "x": 800, ARGUMENT + "edge_index": 2 * some} for some in edges]
-    spans = [Span(rank, "other", KIND, 0.0, 0.0, says[rank], step) for rank in range(RANKS) for step in range(NOTED)]
+    says = [{"kind": SIZES, ARGUMENT + "x": 800, ARGUMENT + "edge_index": 2 * some} for some in edges]
+    spans = [Span(rank, "other", SIZES, 0.0, 0.0, says[rank], step) for rank in range(RANKS) for step in range(NOTED)]
     return as_columns(spans, range(RANKS), vertex)
 
 
