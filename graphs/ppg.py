@@ -291,8 +291,12 @@ def build_ppg(
     run.warnings += told(no_cpu)
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if unseen and not run.thinned_ranks:
-        elsewhere = "for other hosts, share the run folder at the same path, or copy all records into it"
+        elsewhere = (
+            "what they do is unknown, so that savings are upper bounds; if other hosts do not see the run folder, "
+            "their records lie there at the same path: put the folders together with scalana report DIR DIR"
+        )
         ended = "processes that ended had them in hand, or were not there yet"
+        run.unrecorded_results = 0 if chosen.again else unseen
         run.warnings.append(
             f"the results of {unseen} call{'s' * (unseen > 1)} came from processes without a record here: "
             f"{ended if chosen.again else elsewhere}"
