@@ -55,6 +55,13 @@ def _package(folders):
     return package
 
 
+def _take(passed_on):
+    """Sets the variables of a job that a launcher passes on as one."""
+    for entry in passed_on.split(":"):
+        name, _, value = entry.partition("=")
+        os.environ[name] = os.fsdecode(bytes.fromhex(value))
+
+
 def _start(here):
     runtime = os.path.dirname(here)
     parent = os.path.dirname(runtime)
@@ -72,8 +79,10 @@ try:
     if __name__ == "sitecustomize":  # workers of Ray run this later, by its file
         _hand_over(_here)
 finally:
-    if os.environ.get("SCALANA_RUN_DIR"):
-        try:
+    try:
+        if "PYTHON_SCALANA" in os.environ and not any(name.startswith("SCALANA_") for name in os.environ):
+            _take(os.environ["PYTHON_SCALANA"])
+        if os.environ.get("SCALANA_RUN_DIR"):
             _start(_here)
-        except Exception:  # whatever went wrong with us is no business of the user's program
-            pass
+    except Exception:  # whatever went wrong with us is no business of the user's program
+        pass

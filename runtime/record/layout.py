@@ -38,6 +38,8 @@ JOB_VARIABLE = "SCALANA_JOB"
 """Likewise: what all that one ``scalana run`` starts has in common, on whichever host."""
 PRELOAD_VARIABLE = "SCALANA_PRELOAD"
 """Likewise: what a rank that a launcher may start on another host is to preload, if that host has it."""
+PASSED_ON_VARIABLE = "PYTHON_SCALANA"
+"""Likewise: all of these in one."""
 NATIVE_VARIABLE = "SCALANA_NATIVE"
 """Likewise: number of a process that is recorded already, a program of MPI that initialises Python after MPI."""
 WORLDS = "worlds"
@@ -144,11 +146,6 @@ def hangs(folder: Folder) -> list[dict[str, object]]:
     except (OSError, ValueError, KeyError, TypeError):
         return []
     return [hang for hang in found if isinstance(hang, dict)] if isinstance(found, list) else []
-
-
-def launcher_file(folder: Folder) -> str:
-    """What a launcher is to set on other hosts, while the job runs."""
-    return os.path.join(folder, "launcher.env")
 
 
 def made_folder(folder: Folder, kind: str) -> str:

@@ -90,7 +90,7 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         """Run the job to its end, report, and leave as the job left."""
         if not sys.platform.startswith("linux"):
             raise CommandError("scalana run records on Linux only; here, use scalana report for runs of other machines")
-        from scalana.job import handing_on, launch, parts, supervise
+        from scalana.job import launch, parts, supervise
 
         command = _command(args)
         if args.resume and args.output:
@@ -137,7 +137,6 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
         except OSError as error:
             _remove_unused(place)
             return _not_started(command[0], error)
-        handing_on.forget(folder)
         info["seconds"] = time.monotonic() - begin
         info["exit_code"] = exit_code = supervise.shell_code(returncode)
         if os.path.isdir(folder):

@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from scalana.job import handing_on
+from scalana.job import handing_on, launch
 from scalana.runtime.record import layout
 
 from .command import ROOT, command
 
 
-@pytest.fixture
-def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Of a job whose run folder is ``run``, started at home."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    (tmp_path / "home").mkdir()
-    (tmp_path / "run").mkdir()
-    monkeypatch.chdir(tmp_path)
-    return {"PATH": os.defpath, "TOKEN": "mine", layout.RUN_VARIABLE: str(tmp_path / "run")}
-
-
-@pytest.mark.parametrize("words", [["deepspeed", "--hostfile", "hosts", "t.py"], ["sh", "-c", "deepspeed t.py"]])
-def test_the_launcher_of_deepspeed_has_a_file(environ: dict[str, str], words: list[str]) -> None:
-    Path(".deepspeed_env").write_text("NCCL_DEBUG=INFO")
-    path = Path(handing_on.handed_on(words, environ)["DS_ENV_FILE"])
-    assert path.read_text() == f"NCCL_DEBUG=INFO\nSCALANA_RUN_DIR={environ['SCALANA_RUN_DIR']}\n"
-    assert path.stat().st_mode & 0o077 == 0
-    handing_on.forget(environ[layout.RUN_VARIABLE])
-    assert not path.exists()
-
-
-def test_a_file_that_the_user_names_comes_first(environ: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text("A=1\n")
-    found = handing_on.handed_on(["deepspeed", "t.py"], {**environ, "DS_ENV_FILE": str(tmp_path / "mine")})
-    assert Path(found["DS_ENV_FILE"]).read_text().splitlines()[0] == "A=1"
+@pytest.mark.parametrize("others", [{}, {"SCALANA_RATE_HZ": "200"}])
+def test_one_variable_has_all_of_a_recorded_job(others: dict[str, str], tmp_path: Path) -> None:
+    """The start-up hook finds the run folder by it. Who has others of ours, but no folder, is not to be recorded."""
+    folder = tmp_path / "a run; of: mine"
+    variables = launch.environment(str(folder), 200.0, {"TOKEN": "secret"}, "job")
+    packed = handing_on.handed_on(["any"], variables)[layout.PASSED_ON_VARIABLE]
+    assert re.fullmatch(r"[\w=:]+", packed)
+    program = "import os; print(os.environ.get('SCALANA_RUN_DIR'), os.environ.get('SCALANA_JOB'), end='')"
+    environ = {"PATH": os.defpath, "PYTHONPATH": variables["PYTHONPATH"], layout.PASSED_ON_VARIABLE: packed, **others}
+    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("None None" if others else f"{folder} job", "")
+    assert (folder / layout.RECORDS).is_dir() != bool(others)
 
 
 @pytest.mark.slow
@@ -54,8 +43,3 @@ def test_a_launcher_whose_ranks_left_no_record_is_no_job_of_one_rank(tmp_path: P
     warnings = json.loads(command("report", "--format", "json", tmp_path / "run").stdout)["run"]["warnings"]
     assert any("processes that pdsh started on other hosts left no record" in warning for warning in warnings)
     assert "waits for no other" not in command("report", tmp_path / "run").stdout
-
-
-def test_other_commands_have_none(environ: dict[str, str]) -> None:
-    assert handing_on.handed_on(["torchrun", "t.py"], environ) == {}
-    assert os.listdir(environ[layout.RUN_VARIABLE]) == []
