@@ -35,6 +35,7 @@ from scalana.detectors.whatif.slow_links import SlowLink, find_slow_link
 from scalana.detectors.when.burst_work import BurstWork
 from scalana.detectors.when.module_times import ModuleTimes, module_times
 from scalana.detectors.when.module_work import ModuleWork, module_work
+from scalana.detectors.when.rank_work import RankWork
 from scalana.detectors.when.region_times import Named, RegionTime, region_times
 from scalana.detectors.when.roofline import Ceilings
 from scalana.detectors.when.steady import Steady, steady_state
@@ -91,6 +92,8 @@ class Outside:
     """Gives what the machines of a run can do, by rank."""
     findings_of: Callable[[PPG], list[Finding]] = _no_findings
     """Gives what is found in a part of a run, analysed by itself."""
+    earlier_work: RankWork | None = None
+    """What ranks worked in steps before those that are analysed, where these are the last of a run that goes on."""
     strict: bool = True
     """Whether the analysis ends where a part of it fails; else the rest of it is given, with a warning."""
 
@@ -112,6 +115,11 @@ class Facts:
     def strict(self) -> bool:
         """Whether the analysis ends where a part of it fails."""
         return self._outside.strict
+
+    @property
+    def earlier_work(self) -> RankWork | None:
+        """What ranks worked in steps before those of this run, where it is the last part of one that goes on."""
+        return self._outside.earlier_work
 
     @property
     def timeline(self) -> Timeline:

@@ -87,9 +87,21 @@ KINDS = (
     ),
     Kind(
         "waiting-for-core",
-        "ranks are ready to run, but wait for a core (oversubscribed cores)",
+        "ranks are ready to run, but wait for a core (oversubscribed cores, or another program on them; perhaps from a "
+        "step on)",
         "Ranks are ready to run, but wait for a core.",
-        (Claim("{Ranks} {is|are} ready to run here, but {waits|wait} for a core"),),
+        (
+            Claim(
+                "{Ranks} {takes|take} {times:slow_times} times as long as the others from step {count:slow_since} on, "
+                "ready to run, but without a core",
+                ("slow_times", "slow_since"),
+            ),
+            Claim(
+                "{Ranks} {takes|take} {times:slow_times} times as long as the others, ready to run, but without a core",
+                ("slow_times",),
+            ),
+            Claim("{Ranks} {is|are} ready to run here, but {waits|wait} for a core"),
+        ),
         advice="Ranks wait here for a CPU core: give each rank its own core, or use fewer threads.",
     ),
     Kind(

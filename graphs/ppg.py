@@ -43,6 +43,7 @@ from scalana.graphs.dependences.servers import ServerWaits, server_waits, unansw
 from scalana.graphs.dependences.unmatched import open_calls
 from scalana.graphs.metrics import add_timeline, add_to, no_metrics
 from scalana.graphs.progress.attempt_times import Attempt, attempts_of_ranks
+from scalana.graphs.progress.member_attempts import attempts_of_members
 from scalana.graphs.readers.columns.gather import Communicator, Gathered, gather
 from scalana.graphs.readers.folder.models import RecordedModels, read_models
 from scalana.graphs.readers.folder.native_frames import Symbols, no_symbols, resolve_native
@@ -190,7 +191,7 @@ def read_here(
     """
     done("reading records")
     chosen = choose_of_chain(resolve_native(read_records(folder), symbols), folder.chain, folder.launch)
-    attempts = attempts_of_ranks(chosen.starts)
+    attempts = attempts_of_ranks(chosen.starts) or attempts_of_members(chosen.members(), chosen.again, chosen.names)
     done("gathering")
     return chosen, gather(chosen), attempts
 
@@ -283,14 +284,22 @@ def build_ppg(
     timeline.role = np.array(run.names.role_numbers(), np.int64)
     run.last_places = last
     run.course = course_of_run(folder, chosen, attempts, run.going_on)
+    if run.course is None and chosen.again:
+        run.warnings.append("no steps are marked: what starting again cost is not known (scalana.step() marks them)")
     run.unseen = unseen_libraries
     run.notes = [*notes_of(unseen_libraries), *run.notes]
     run.warnings += told(no_cpu)
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if unseen and not run.thinned_ranks:
+        elsewhere = (
+            "what they do is unknown, so that savings are upper bounds; if other hosts do not see the run folder, "
+            "their records lie there at the same path: put the folders together with scalana report DIR DIR"
+        )
+        ended = "processes that ended had them in hand, or were not there yet"
+        run.unrecorded_results = 0 if chosen.again else unseen
         run.warnings.append(
-            f"the results of {unseen} call{'s' * (unseen > 1)} came from processes without a record here: for other "
-            "hosts, share the run folder at the same path, or copy all records into it"
+            f"the results of {unseen} call{'s' * (unseen > 1)} came from processes without a record here: "
+            f"{ended if chosen.again else elsewhere}"
         )
     if mixed:
         run.warnings.append(f"ranks called different operations at the same position {mixed} times")

@@ -88,6 +88,8 @@ class RunInfo:
     """Programs by which a job without ranks starts processes on other hosts, none of which has a record."""
     notes: list[str] = field(default_factory=list)
     """What the recorders could not record, as they say."""
+    unrecorded_results: int = 0
+    """Remote calls whose results came from processes without a record here, as those of other hosts may be."""
     unseen: list[Unseen] = field(default_factory=list)
     """Libraries by which its processes communicate without a record."""
     warnings: list[str] = field(default_factory=list)
@@ -155,7 +157,7 @@ def _last_s(timeline: Timeline, ranks: int) -> list[float]:
 
 
 def _on_other_hosts(run: RunInfo, folder: RunFolder) -> list[str]:
-    """Where records that are not here may be, and the command that puts them together: on hosts that the launcher was
+    """Where records that are not here may be, and the command that puts them together: on hosts that a launcher was
     to start ranks on, of which none is here."""
     here = {host.partition(".")[0] for host in run.host_of_rank}
     lacking = [host for host in folder.launched_hosts() if host.partition(".")[0] not in here]

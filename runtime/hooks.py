@@ -72,7 +72,7 @@ HOOKS = (
             ("pool", "pools", "patch"),
             ("queues", "queues", "patch_queues"),
             ("connection", "queues", "patch_connections"),
-            ("managers", "managers", "patch"),
+            ("managers", "managers.requests", "patch"),
         )
     ),
     ("zmq.sugar.socket", "scalana.runtime.remote.zmq_sockets", "patch_sockets"),

@@ -10,7 +10,8 @@ import sys
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.record.launchers import REMOTE_SHELLS
+from scalana.runtime.record import layout
+from scalana.runtime.record.launchers import REMOTE_SHELLS, hosts_reached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _MOST_FRAMES = 16
 _patches = Patches("subprocess")
 _recorded = 0
 _elsewhere: list[str] = []
+_hosts: list[str] = []
 
 
 def patch(module: Any) -> None:
@@ -56,3 +58,13 @@ def _note_remote_shell(words: Any) -> None:
     if name in REMOTE_SHELLS and name not in _elsewhere:
         _elsewhere.append(name)
         session.core.meta("starts_elsewhere_by", ",".join(_elsewhere))
+    if name in REMOTE_SHELLS and first is not words:
+        _note_hosts(hosts_reached([os.fsdecode(word) for word in words]))
+
+
+def _note_hosts(reached: list[str]) -> None:
+    here = os.uname().nodename
+    new = [host for host in reached if host not in (here, *_hosts)]
+    if new:
+        _hosts.extend(new)
+        layout.note_launch(session.run_folder, layout.process_name(here, os.getpid()), new)

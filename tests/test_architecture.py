@@ -30,8 +30,8 @@ FOLDERS = {
 }
 """Top-level folder -> package under which it installs."""
 
-SHARED = ("scalana.runtime.operations",)
-"""The table of operations: front ends, graphs and detectors all read it."""
+SHARED = ("scalana.runtime.operations", "scalana.runtime.record.span_kinds")
+"""The table of operations, and the words by which spans are marked: front ends, graphs and detectors read them."""
 
 CACHE = "scalana.runtime.user_cache"
 """The one cache of the user. Jobs, front ends and loops that are compiled all keep things there, and the job's side may

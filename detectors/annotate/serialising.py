@@ -15,10 +15,9 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.when.span_periods import periods_of
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.spans.span_columns import Spans
+from scalana.runtime.record.span_kinds import REQUESTS
 
 KIND = "pickle-bound"
-REQUESTS = "requests"
-"""Such spans are of many requests to a Manager each (``runtime/remote/managers.py``)."""
 
 
 class SerialisingObjects:

@@ -37,5 +37,11 @@ def serving_threads(timeline: Timeline) -> BoolArray:
 
 def all_recorded_s(timeline: Timeline) -> float:
     """Seconds that the record holds of all other threads that communicate, and of main threads."""
+    return recorded_s(timeline, -np.inf, np.inf)
+
+
+def recorded_s(timeline: Timeline, begin_s: float, end_s: float) -> float:
+    """The same from ``begin_s`` to ``end_s``."""
     locations = timeline.locations
-    return float((locations.end_s - locations.start_s)[~served_threads(timeline)].sum())
+    inside_s = np.minimum(locations.end_s, end_s) - np.maximum(locations.start_s, begin_s)
+    return float(np.maximum(inside_s, 0.0)[~served_threads(timeline)].sum())

@@ -9,6 +9,7 @@ from scalana.runtime.operations import BY_CODE
 
 if TYPE_CHECKING:
     from scalana.graphs.dependences.unmatched import OpenCall
+    from scalana.graphs.lost_hosts import LostHost
 
 
 _RESULT = "result"
@@ -53,3 +54,11 @@ def advise(
     if asks:
         return f"{who[0].upper()}{who[1:]} never reached this {operation}: it asked for something that did not arrive."
     return f"{who[0].upper()}{who[1:]} never reached this {operation}: check what it was doing, or whether it ended."
+
+
+def advise_host(host: LostHost) -> str:
+    """Return what to do where the ranks that others wait for were on a host that died."""
+    return (
+        f"{host.name} was last heard of at {host.last_heard_s:.1f} s, and other hosts went on until "
+        f"{host.others_last_s:.1f} s: the host or its network failed. Check this host, not this line."
+    )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from scalana.detectors.evidence import CodePlace, Deadlock, Evidence, OpenOperation, PlaceTime
 from scalana.detectors.finding import Finding, Hop
-from scalana.detectors.hang.advice import advise
+from scalana.detectors.hang.advice import advise, advise_host
 from scalana.detectors.thresholds.seconds import HANG_S, SAME_TIME_S
 from scalana.graphs.samples.last_places import LastPlace
 from scalana.graphs.structure.psg import PSG, VertexKind
@@ -49,8 +50,30 @@ def detect(timeline: Timeline, psg: PSG, run: RunInfo) -> list[Finding]:
         for rank in asking:
             del awaited[rank]
     total = sum(call.seconds for call in waiting)
-    findings = [_finding(rank, calls, total, timeline, psg, by_rank, run) for rank, calls in awaited.items()]
-    return _without_circles(sorted((f for f in findings if f is not None), key=lambda finding: -finding.lost_s))
+    by_host = _together(awaited, run)
+    findings = [_finding(rank, calls, total, timeline, psg, by_rank, run) for rank, calls in by_host.items()]
+    known = [_at_lost_host(finding, awaited, run) for finding in findings if finding is not None]
+    return _without_circles(sorted(known, key=lambda finding: -finding.lost_s))
+
+
+def _together(awaited: dict[int, list[OpenCall]], run: RunInfo) -> dict[int, list[OpenCall]]:
+    """Calls by the rank that they wait for; all that wait for a host that died, by that of its ranks most wait for."""
+    together = dict(awaited)
+    for host in run.lost_hosts:
+        of_host = {rank: together.pop(rank) for rank in host.ranks if rank in together}
+        if of_host:
+            most = max(of_host, key=lambda rank: sum(call.seconds for call in of_host[rank]))
+            together[most] = [call for calls in of_host.values() for call in calls]
+    return together
+
+
+def _at_lost_host(finding: Finding, awaited: dict[int, list[OpenCall]], run: RunInfo) -> Finding:
+    """What to say of a rank that others wait for, if its host died: no rank of it did anything else."""
+    host = next((host for host in run.lost_hosts if set(finding.ranks) <= set(host.ranks)), None)
+    if host is None:
+        return finding
+    ranks = sorted(set(host.ranks) & set(awaited))
+    return replace(finding, ranks=ranks, evidence=replace(finding.evidence, deadlock=None), advice=advise_host(host))
 
 
 def _all_came(call: OpenCall, timeline: Timeline, run: RunInfo) -> bool:

@@ -10,6 +10,12 @@ from scalana.detectors.thresholds.factors import LARGER_INPUT, NOT_THE_CORE
 from scalana.detectors.thresholds.limits import NAMED
 from scalana.detectors.thresholds.shares import FLOOR, MAJORITY, SUBSTANTIAL
 
+TAKES_CORE = (
+    "Other programs or threads take the core of these ranks: look for them on that host (top), and move them, or give "
+    "each rank a core of its own."
+)
+"""About ranks that wait for a core far longer than others, perhaps from a step on."""
+
 
 def advise(finding: Finding) -> str:
     """Return a sentence, or "" where the evidence does not tell."""

@@ -25,6 +25,7 @@ from scalana.detectors.late_ranks.similar_ranks import with_alike
 from scalana.detectors.late_ranks.starting import is_started, with_started_together
 from scalana.detectors.late_ranks.uneven_tasks import UnevenTasks
 from scalana.detectors.noise.contention import CoreContention, alone, computes_in_turn, sync_intervals_of
+from scalana.detectors.noise.lasting import Lasting
 from scalana.detectors.noise.roles import is_ordinary, takes_its_share
 from scalana.detectors.noise.significance import Significance, significance
 from scalana.detectors.noise.task_farms import TaskFarm
@@ -75,6 +76,8 @@ class _Run:
     """All waiting, in rank-seconds."""
     recorded_s: float
     """Of all locations together."""
+    lasting: Lasting | None
+    """See :class:`Waiting`."""
     sampled: bool
     """Whether anybody looked at what ranks did between their calls."""
     pools: Sequence[CallPool]
@@ -82,6 +85,10 @@ class _Run:
     """See :class:`Waiting`."""
     part: float = 1.0
     """Of what is worth a finding, that candidates must cost."""
+
+    def measured_by(self, candidate: Candidate, steady: float) -> float:
+        """Part of the run that a candidate is compared with, which is late on average with a part of its waiting."""
+        return self.lasting.measured_by(candidate.entries, steady) if self.lasting is not None else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,8 @@ class _Case:
     excess: IntervalExcess | None
     once: bool
     """Whether it happened too rarely for its noise to be known."""
+    measured_by: float
+    """Part of the run that it is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,8 @@ class Waiting:
     """Ranks that other ranks start, by rank."""
     looks_behind: bool = True
     """Whether it is wanted what hides behind a cause: that takes as long as all else."""
+    lasting: Lasting | None = None
+    """The steady state; None where the run shows none."""
 
 
 def detect(timeline: Timeline, psg: PSG, waiting: Waiting) -> list[Finding]:
@@ -128,14 +139,17 @@ def detect_halves(
     candidates = join_entries(blamed)
     before = {candidate.code_location: candidate.lost_s for candidate in candidates}
     sampled = bool(timeline.own.samples.any())
-    run = _Run(blamed, before, waiting.replay, total, recorded, sampled, waiting.pools, waiting.looks_behind)
+    lasting = waiting.lasting
+    run = _Run(blamed, before, waiting.replay, total, recorded, lasting, sampled, waiting.pools, waiting.looks_behind)
     candidates = join_done_alone(candidates, blamed)
     candidates = among_peers(candidates, [farm.ranks for farm in waiting.farms], blamed)
     candidates = with_started_together(candidates, waiting.starts)
     candidates = join_alternatives(candidates)
     candidates = [candidate for candidate in candidates if not _is_between_calls(candidate)]
-    large = [candidate for candidate in candidates if candidate.lost_s >= WORTH_A_FINDING * recorded]
-    small = [candidate for candidate in candidates if candidate.lost_s < WORTH_A_FINDING * recorded]
+    # Whether a candidate is late on average is known later.
+    least_s = [WORTH_A_FINDING * recorded * run.measured_by(candidate, 1.0) for candidate in candidates]
+    large = [candidate for candidate, worth_s in zip(candidates, least_s, strict=True) if candidate.lost_s >= worth_s]
+    small = [candidate for candidate, worth_s in zip(candidates, least_s, strict=True) if candidate.lost_s < worth_s]
     half = [candidate for candidate in small if wanted and candidate.lost_s >= MAJORITY * WORTH_A_FINDING * recorded]
     half = [candidate for candidate in half if candidate.code_location.kind == TargetKind.OWN]
     judged = _judged(large + half, run)
@@ -202,11 +216,12 @@ def _case(
         programs = contention.programs_part(excess, more)
     evidence = replace(finding.evidence, programs_share=programs, steady_share=steady, drifts=drifts)
     finding = _of_kind(candidate, replace(finding, evidence=evidence), run)
-    if candidate.lost_s < run.part * run.recorded_s * _worth(candidate, finding, judged):
+    part = run.measured_by(candidate, steady)
+    if candidate.lost_s < run.part * part * run.recorded_s * _worth(candidate, finding, judged):
         return None
     if candidate.lost_s < run.part * DEAD_BAND * run.total_s and not (steady >= MAJORITY and alone(finding)):
         return None
-    return _Case(candidate, finding, excess, _signal(candidate, judged.repeated) < 0.5)
+    return _Case(candidate, finding, excess, _signal(candidate, judged.repeated) < 0.5, part)
 
 
 def _complete(cases: list[_Case], run: _Run) -> list[Finding]:
@@ -219,10 +234,11 @@ def _complete(cases: list[_Case], run: _Run) -> list[Finding]:
     for case, end in zip(cases, ends, strict=True):
         candidate = case.candidate
         finding = replace(case.finding, saving_s=max(0.0, measured_end - end))
-        little = finding.saving_s < run.part * WORTH_A_FINDING * measured_end and not _is_long_alone(
+        measured_s, recorded_s = case.measured_by * measured_end, case.measured_by * run.recorded_s
+        little = finding.saving_s < run.part * WORTH_A_FINDING * measured_s and not _is_long_alone(
             finding, measured_end, timeline
         )
-        if little and candidate.lost_s < WORTH_IF_ONCE * run.recorded_s:
+        if little and candidate.lost_s < WORTH_IF_ONCE * recorded_s:
             continue
         behind, balanced_s = _hidden(finding, candidate, findings, run), balanced_saving_s(finding, timeline.ranks)
         evidence = replace(finding.evidence, behind=behind, balanced_saving_s=balanced_s)

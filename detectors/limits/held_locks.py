@@ -35,7 +35,8 @@ from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray
-from scalana.graphs.metrics import own_by_activity, own_by_rank
+from scalana.graphs.metrics import burst_locations, own_by_activity, own_by_rank
+from scalana.graphs.timeline import Timeline
 
 INTERPRETER, LOCK = "gil-bound", "lock-bound"
 _ENTERS = re.compile(r"^\s*(async\s+)?with\b")
@@ -112,13 +113,16 @@ def _lines(facts: Facts) -> tuple[BoolArray, BoolArray]:
 
 def _cause(holders: _Holders, stretch: Stretch, profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """The cause, if a step without this waiting is so much shorter."""
-    timeline, held_s = facts.timeline, holders.held_s
+    timeline, taken_s = facts.timeline, holders.held_s
+    if holders.kind == INTERPRETER:
+        taken_s = np.minimum(taken_s + turns_s(stretch, timeline), timeline.own.seconds)
     removal = Removal.of(stretch, facts)
-    changes = [removal.of_work(held_s > 0.0, part * held_s) for part in (HALF, NOTHING)]
+    changes = [removal.of_work(taken_s > 0.0, part * taken_s) for part in (HALF, NOTHING)]
     half_s, without_s = stretch.left_s(changes, facts.replay)
     if not is_worth(without_s, profile):
         return []
-    spent_s, of_activity = (by(timeline, holders.spent_s) for by in (own_by_rank, own_by_activity))
+    spent_s = own_by_rank(timeline, stretch.of_main(taken_s, timeline))
+    of_activity = own_by_activity(timeline, holders.spent_s)
     activities = np.flatnonzero(of_activity > 0.0)
     place, work = place_of_work(activities, of_activity[activities], facts)
     ranks = list(range(timeline.ranks))
@@ -135,7 +139,26 @@ def _cause(holders: _Holders, stretch: Stretch, profile: CausalProfile, facts: F
     )
     mostly = activities[holders.part[activities] >= MAJORITY]
     extent = Extent(tuple(ranks), mostly, np.zeros(0, np.int64))
-    return [SharedCause(finding, extent, all_spend_alike(spent_s))]
+    return [SharedCause(finding, extent, all_spend_alike(own_by_rank(timeline, holders.spent_s)))]
+
+
+def turns_s(stretch: Stretch, timeline: Timeline) -> FloatArray:
+    """What main threads wait for a core because they wait for the interpreter ``[rows of work]``. A thread that gets
+    the interpreter's lock has to get a core as well, again each time: main threads then wait longer for cores, for each
+    second that they compute, than in the rest of the run."""
+    own, locations = timeline.own, timeline.locations
+    location = burst_locations(timeline)[own.burst]
+    is_main = locations.is_main[location] & ~timeline.activities.helper[own.activity]
+    rank, ranks = locations.rank[location], timeline.ranks
+
+    def of_rank(seconds: FloatArray, part: FloatArray) -> FloatArray:
+        return weighted_count(rank, np.where(is_main, seconds * part, 0.0), ranks)
+
+    inside, outside = stretch.row_part, 1.0 - stretch.row_part
+    usual_s = of_rank(own.core_wait_s, outside) * of_rank(own.cpu_s, inside)
+    waited_s = of_rank(own.core_wait_s, inside) * of_rank(own.cpu_s, outside)
+    more = 1.0 - np.divide(usual_s, waited_s, out=np.ones(ranks), where=waited_s > usual_s)
+    return np.where(is_main, own.core_wait_s * more[rank], 0.0)
 
 
 def _waits_at(waited_s: FloatArray, facts: Facts) -> CodePlace | None:

@@ -7,6 +7,7 @@ next time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -87,13 +88,18 @@ def computes_in_turn(excess: IntervalExcess) -> bool:
     return core_wait <= cpu or excess.times_usual() >= COMPARABLE
 
 
-def without_turns(findings: list[Finding], timeline: Timeline, run: RunInfo, part: float = 1.0) -> list[Finding]:
+def _whole(finding: Finding) -> float:
+    del finding
+    return 1.0
+
+
+def without_turns(
+    findings: list[Finding], timeline: Timeline, run: RunInfo, part_of: Callable[[Finding], float] = _whole
+) -> list[Finding]:
     """The findings, but for those that turns on shared cores explain (a warning of the report speaks of these).
-    ``part`` is that of what is worth a finding which they must cost."""
-    contention = CoreContention.of(timeline)
-    recorded_s = part * all_recorded_s(timeline)
-    outnumbered = set(run.cores.sharing())
-    return [finding for finding in findings if not _is_turns(finding, contention, outnumbered, run.ranks, recorded_s)]
+    ``part_of`` gives the part of the run that a finding is compared with."""
+    contention, outnumbered, whole_s = CoreContention.of(timeline), set(run.cores.sharing()), all_recorded_s(timeline)
+    return [one for one in findings if not _is_turns(one, contention, outnumbered, run.ranks, part_of(one) * whole_s)]
 
 
 def _is_turns(

@@ -103,5 +103,6 @@ FEWEST_STEPS = 20
 Why: Of fewer, a busy machine makes what looks like one (`tests/benchmarks/trend_alarms.py`).
 
 - `cost_trend`
-- `slow_ranks`: steps in which a rank must be slow
+- `slow_ranks`: half as many are enough in the last steps of a run that goes on
+- `rank_work`: steps in which a rank must be slow
 """

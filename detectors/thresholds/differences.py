@@ -96,6 +96,7 @@ Why: A choice: cores that share caches, or that others use as well for a while, 
   other one, half as long again as that one takes): a core that others use as well may be slow for a while, too
 - `source_costs`: part by which a step without garbage collection may save more than the rank that collects longest
 - `slow_ranks`: part by which a rank must take longer for everything to be slow
+- `rank_work`: part by which a rank must take longer in a step to be late in it
 - `task_farms`: part by which a rank's pieces may take longer than is usual
 - `compile_bound`: part by which a rank may compile more than the middle one, where all share it
 - `device_causes`: part by which a rank may spend more than the middle one, up to which all of it is what all share

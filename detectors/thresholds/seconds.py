@@ -73,4 +73,5 @@ HANG_S = 1.0
 Why: What lasted less is how a job ends that is stopped.
 
 - `hangs`
+- `report.head`: where all that a rank may wait for has no record
 """

@@ -47,7 +47,7 @@ Why: A choice: one percent is the least that a user would act on.
 - `contention`: part of all recorded rank-seconds that the program must be found to cost in what only a finding's ranks
   do
 - `late_devices`: part of the device-seconds that a finding must cost
-- `late_ranks`: part of all recorded rank-seconds below which waiting is not worth a finding
+- `late_ranks`: part of all recorded rank-seconds, or of those in the steps, below which waiting is not worth a finding
 - `loss`: part of an average rank's seconds below which nothing is worth a finding or a model
 - `pools`: part of the run's time that an order must bring
 - `scaling.detector`: part of an average rank's seconds that a loss must cost
@@ -293,6 +293,7 @@ Why: Nothing else can be as much.
 - `job_causes`: part of the replicas in which a stage must be the heavy one, to be so in the job
 - `join_waits`: part of a location's time that a burst must take; part of a burst that must be neither work on a CPU nor
   waiting for one, or for a helper without calls: its end, as a thread may compute before it waits for another one
+- `lasting`: part of a cause that is due to ranks that are late on average, from which it lasts through the steps
 - `late_ranks`: part of what is worth a finding that the forward or the backward of a module must cost, if the other
   half has a finding
 - `late_ranks.advice`: part of a finding that is due to ranks that are late on average, below which they are late in
@@ -410,9 +411,9 @@ Why: What is left is minor (MINOR).
 - `bounds`: of the bound: from here on a single layer decides it
 - `cost_trend`: part of the steps which are nearly all; and of the pairs of a step before a jump and one after it, that
   must differ as the levels do: else some steps do
-- `slow_ranks`: part of the steps in which a rank must be slow; and of what it takes longer in one place or loop, for
-  that to have more to do
+- `slow_ranks`: part of what a slow rank takes longer that one place or loop must hold, for that to have more to do
 - `step_presence`: part of a cost that lies in steps which show what it usually is in a step
+- `rank_work`: part of the steps in which a slow rank must be slow
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 - `device_causes`: part of a step that devices must work to be what limits it

@@ -37,7 +37,7 @@ _WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "subprocess.py")
 _WAITING_FOLDERS = ("/multiprocessing/", "/multiprocess/", "/loky/", "/concurrent/futures/", "/torch/utils/data/")
 _STARTS = re.compile(r"/(multiprocessing|multiprocess|loky/backend|billiard)/|^<frozen importlib")
 """What a line of code that starts a process may call: libraries that start processes, and their import."""
-_MANAGERS = re.compile(r"/(multiprocessing|multiprocess|runtime/remote)/managers\.py$")
+_MANAGERS = re.compile(r"/(multiprocessing|multiprocess|runtime/remote)/managers(/\w+)?\.py$")
 _PROXY = "<proxy>"
 """Stands for the file of the methods of proxies, which are made from text."""
 _SPINNING = re.compile(r"<(libgomp|libiomp5|libomp)[-.\w]*>")

@@ -157,6 +157,11 @@ def rank_times(record: ProcessRecord, offset_ns: int, paths: Sequence[int] | Non
     )
 
 
+def marks_steps(record: ProcessRecord) -> bool:
+    """Whether anything marked steps in a process."""
+    return len(_steps(record)[1]) > 0
+
+
 def _steps(record: ProcessRecord) -> tuple[str, IntArray]:
     """What marked steps, and the rows of these spans in order."""
     rows = np.flatnonzero(as_integers(record.spans.type) == _STEP)

@@ -12,8 +12,8 @@ import numpy as np
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.spans.span_columns import Spans
+from scalana.runtime.record.span_kinds import SIZES
 
-KIND = "sizes"
 ARGUMENT = "argument:"
 """What stands before the name of an argument in the key of its size."""
 
@@ -33,7 +33,7 @@ class ArgumentSize:
 
 def argument_sizes(spans: Spans, ranks: int) -> list[ArgumentSize]:
     """The arguments that were noted on all ranks."""
-    kind = spans.number(KIND)
+    kind = spans.number(SIZES)
     rows = spans.rows("other")
     rows = spans.of_ranks(rows[(spans.texts("kind")[rows] == kind) & (kind >= 0)], ranks)
     found = []

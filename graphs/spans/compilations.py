@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.spans.span_columns import Spans
-
-KIND = "compile"
-"""Of spans, as the recorder calls them."""
+from scalana.runtime.record.span_kinds import COMPILE
 
 
 def compilations(spans: Spans, ranks: int) -> IntArray:
     """Rows of the compilations of ranks."""
     rows = spans.rows("other")
-    rows = rows[(spans.texts("kind")[rows] == spans.number(KIND)) & (spans.number(KIND) >= 0)]
+    rows = rows[(spans.texts("kind")[rows] == spans.number(COMPILE)) & (spans.number(COMPILE) >= 0)]
     return spans.of_ranks(rows, ranks)
 
 

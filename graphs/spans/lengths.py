@@ -12,8 +12,8 @@ import numpy as np
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
+from scalana.runtime.record.span_kinds import LENGTHS
 
-KIND = "lengths"
 SOURCES = ("cu_seqlens", "lengths", "sequences", "position_ids", "attention_mask", "shape")
 """What lengths are from, the most certain first."""
 
@@ -50,7 +50,7 @@ def length_calls(spans: Spans) -> LengthCalls | None:
 
     Where that place is called several times in a step, steps of which only the first call was noted are left out.
     """
-    kind = spans.number(KIND)
+    kind = spans.number(LENGTHS)
     rows = spans.rows("other")
     rows = rows[(spans.texts("kind")[rows] == kind) & (kind >= 0)]
     if not len(rows):

@@ -12,8 +12,7 @@ import numpy as np
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
-
-KIND = "source"
+from scalana.runtime.record.span_kinds import SOURCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class Gets:
 
 def batches_of(spans: Spans, ranks: int) -> Batches | None:
     """The batches of a run whose sources are known; None where there are none."""
-    kind = spans.number(KIND)
+    kind = spans.number(SOURCE)
     rows = spans.of_ranks(spans.rows("other"), ranks)
     rows = rows[(spans.texts("kind")[rows] == kind) & (kind >= 0)]
     text = spans.texts("source")[rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 OPEN_MPI = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK")
@@ -15,8 +15,45 @@ RANK_VARIABLES = (TORCHRUN, OPEN_MPI, PMI, SLURM)
 """Rank, size of the job, rank on this host; the first that are there count."""
 MPI_VARIABLES = (OPEN_MPI, PMI)
 """Those of launchers of MPI."""
-REMOTE_SHELLS = ("ssh", "rsh", "pdsh", "pssh", "parallel-ssh", "clush", "kubectl")
-"""Programs that start others on other hosts, without the environment of whoever calls them."""
+REMOTE_SHELLS: dict[str, tuple[str, str] | None] = {
+    "ssh": ("", "BbcDEeFIiJLlmOoPpQRSWw"),
+    "rsh": ("", "kl"),
+    "pdsh": ("-w", ""),
+    "clush": ("-w", ""),
+    "pssh": ("-H", ""),
+    "parallel-ssh": ("-H", ""),
+    "kubectl": None,
+}
+"""Programs that start others on other hosts, without the environment of whoever calls them. The option that names the
+hosts, "" where a word does, and the letters of options with a value before that word; None where nothing does."""
+_HERE = ("localhost", "127.0.0.1")
+
+
+def hosts_reached(words: Sequence[str]) -> list[str]:
+    """The other hosts on which a remote shell starts something, as far as its words name them one by one.
+
+    >>> hosts_reached(["pdsh", "-S", "-f", "1024", "-w", "node0,node1", "hostname"])
+    ['node0', 'node1']
+    >>> hosts_reached(["/usr/bin/ssh", "-n", "-p", "22", "me@node1", "hostname"])
+    ['node1']
+    >>> hosts_reached(["pdsh", "-w", "node[0-3]", "hostname"])
+    []
+    """
+    shell = words[0].rpartition("/")[2] if words else ""
+    naming = REMOTE_SHELLS.get(shell)
+    if naming is None:
+        return []
+    option, with_value = naming
+    at = 1
+    while not option and at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at][1:] in with_value else 1
+    if option:
+        at = words.index(option) + 1 if option in words else len(words)
+    names = words[at].replace(",", " ").split() if at < len(words) else []
+    hosts = [name.rpartition("@")[2] for name in names]
+    return [
+        host for host in hosts if host not in _HERE and all(letter.isalnum() or letter in "-._:" for letter in host)
+    ]
 
 
 def rank_of(environ: Mapping[str, str]) -> tuple[str, str, str] | None:

@@ -11,7 +11,7 @@
     DIR/records/<host>-<pid>-0.note    why a process could not write one
     DIR/records/<host>-<pid>-<n>.models.json   the modules of torch that a process called
     DIR/records/<host>-<pid>-<n>.operators.json   the operators that these ran on few steps
-    DIR/launches/<host>-<pid>-0        other hosts on which a launcher of MPI was to start ranks, one a line
+    DIR/launches/<host>-<pid>-0        other hosts on which a launcher was to start ranks, one a line
     DIR/report.txt, DIR/report.json    the report, once there is one
     DIR/hangs.json                     when the job hung, as far as somebody followed it
     DIR/native-frames.json             functions and lines of native code, for machines that lack its binaries
@@ -27,7 +27,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     Folder = str | os.PathLike[str]
 
@@ -86,8 +86,19 @@ def worlds(folder: Folder) -> list[str]:
         return []
 
 
+def note_launch(folder: Folder, process: str, hosts: Sequence[str]) -> None:
+    """Leave in a run folder on which other hosts a launcher, by :func:`process_name`, starts processes.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    os.makedirs(os.path.join(folder, LAUNCHES), exist_ok=True)
+    with open(os.path.join(folder, LAUNCHES, f"{process}-0"), "a", encoding="utf-8") as file:
+        file.writelines(f"{host}\n" for host in hosts)
+
+
 def launched_hosts(folder: Folder) -> list[str]:
-    """The other hosts on which launchers of MPI were to start ranks, as far as their command lines name them."""
+    """The other hosts on which launchers were to start processes, as far as their command lines name them."""
     found: dict[str, None] = {}
     try:
         names = sorted(os.listdir(os.path.join(folder, LAUNCHES)))

@@ -10,7 +10,7 @@ from _thread import _local
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls, pickles, tasks
+from scalana.runtime.remote import asking, calls, pickles, tasks
 from scalana.runtime.remote.pipes import id_of_queue
 from scalana.runtime.remote.processes import end_of
 from scalana.runtime.remote.queues import hands_over
@@ -49,6 +49,7 @@ def patch_waits(module: Any) -> None:
     """Record waits for results; ``module`` is ``concurrent.futures._base``."""
     for name in ("result", "exception"):
         _patches.surround(module.Future, name, _begin_result, _end_result, "waits for results")
+    asking.see(_patches, module.Future, "done", False, "waits for results", _ids_of)
     _patches.wrap(module, "wait", _wait, "waits for several results")
     _patches.wrap(module, "as_completed", _as_completed, "waits for several results")
 
@@ -94,7 +95,7 @@ def _shutdown(original: Function) -> Function:
                 return
             closed = calls.mixed(id_of_queue(queue), _CLOSED)
             work = list((self._pending_work_items or {}).values())
-            pending.extend(_ids(item.future for item in work if not item.future.done()))
+            pending.extend(_ids(item.future for item in work if not _is_done(item.future)))
             ends.extend(end for process in list((self._processes or {}).values()) if (end := end_of(process)))
 
         _patches.tried("the end of a pool was not recorded", look)
@@ -264,19 +265,29 @@ def _end_result(awaited: tuple[int, int] | None, arguments: tuple[Any, ...], res
         calls.got(*awaited)
 
 
+def _ids_of(future: Any) -> tuple[int, ...]:
+    call = getattr(future, "_scalana_call", 0)
+    return (call,) if call else ()
+
+
+def _is_done(future: Any) -> bool:
+    """Whether a future is, without asking it as a program does."""
+    return future._state not in ("PENDING", "RUNNING")
+
+
 def _wait(original: Function) -> Function:
     def wait(fs: Any, *args: Any, **kwargs: Any) -> Any:
         if session.core is None:
             return original(fs, *args, **kwargs)
         fs = list(fs) if not isinstance(fs, (list, tuple, set, frozenset)) else fs
-        open_ones = [future for future in fs if getattr(future, "_scalana_call", 0) and not future.done()]
+        open_ones = [future for future in fs if getattr(future, "_scalana_call", 0) and not _is_done(future)]
         if not open_ones:
             return original(fs, *args, **kwargs)
         handle = calls.wait(open_ones[0]._scalana_call)
         came: list[int] = []
         try:
             result = original(fs, *args, **kwargs)
-            came = _ids(future for future in open_ones if future.done()) or _ids(open_ones[:1])
+            came = _ids(future for future in open_ones if _is_done(future)) or _ids(open_ones[:1])
             return result
         finally:
             calls.got(handle, *came)

@@ -11,7 +11,7 @@ from _thread import _local
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls, pickles, tasks
+from scalana.runtime.remote import asking, calls, pickles, tasks
 from scalana.runtime.remote.pipes import id_of_queue
 from scalana.runtime.remote.processes import end_of
 
@@ -46,6 +46,7 @@ def patch(module: Any) -> None:
     for kind in (module.ApplyResult, module.IMapIterator):
         _patches.wrap(kind, "__init__", _init, "waits for results of pools")
     _patches.wrap(module.ApplyResult, "wait", _wait, "waits for results of pools")
+    asking.see(_patches, module.ApplyResult, "ready", False, "waits for results of pools", _ids_of)
     _patches.wrap(module.IMapIterator, "next", _next(module.TimeoutError), "waits for results of pools")
     if hasattr(module.IMapIterator, "next"):
         module.IMapIterator.__next__ = module.IMapIterator.next
@@ -276,9 +277,15 @@ def _wait(original: Function) -> Function:
         try:
             return original(self, timeout)
         finally:
-            calls.got(handle, *(_call(pool, _DONE, self._job, number) for number in range(_tasks_of(self))))
+            calls.got(handle, *_ids_of(self))
 
     return wait
+
+
+def _ids_of(result: Any) -> tuple[int, ...]:
+    """What the tasks hand over that a result comes from."""
+    pool = getattr(result, "_scalana_pool", 0)
+    return tuple(_call(pool, _DONE, result._job, number) for number in range(_tasks_of(result) if pool else 0))
 
 
 def _tasks_of(result: Any) -> int:

@@ -6,7 +6,7 @@ import sys
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls, libraries, part
+from scalana.runtime.remote import asking, calls, libraries, part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def patch(module: Any) -> None:
     process = module.BaseProcess
     _patches.wrap(process, "start", _start, "starts of processes")
     _patches.wrap(process, "join", _join, "waits for processes to end")
+    asking.see(_patches, process, "is_alive", True, "waits for processes to end", _ids_of)
     for name in ("terminate", "kill"):
         _patches.wrap(process, name, _ended, "which processes are ended by others")
     _patches.wrap(process, "_bootstrap", _bootstrap, "starts of processes")
@@ -34,6 +35,11 @@ def end_of(process: Any) -> int:
     """The id of the end of a process, 0 where its start was not recorded."""
     call = process.__dict__.get("_scalana_start")
     return 0 if call is None else calls.mixed(call, _END)
+
+
+def _ids_of(process: Any) -> tuple[int, ...]:
+    end = end_of(process)
+    return (end,) if end and part.is_told_apart() else ()
 
 
 def _is_helper(process: Any) -> bool:

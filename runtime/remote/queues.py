@@ -13,7 +13,7 @@ from _thread import _local
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
-from scalana.runtime.remote import calls, libraries, pickles
+from scalana.runtime.remote import asking, calls, libraries, pickles
 from scalana.runtime.remote.pipes import id_of_queue
 
 TYPE_CHECKING = False
@@ -36,13 +36,14 @@ _MOST_POLLS = 1000
 """Attempts in vain that are told with the message that comes in the end."""
 _patches = Patches("multiprocessing")
 _message = _local()
-"""``sent``: the id that goes with what this thread pickles next; ``received``: that of what it has unpickled last."""
+"""``sent``: the id that goes with what this thread pickles next; ``received``: that of what it has unpickled last;
+``carrier``: who says so of all that it pickles."""
 _pending: dict[int, list[int]] = {}
 """Ids of the messages that the thread of a queue has yet to pickle, by the address of the object."""
 _calls: dict[int, list[int]] = {}
 """The same of calls that pools hand over."""
 _vain: dict[int, list[tuple[tuple[int, int], tuple[int, int]]]] = {}
-"""When threads have waited in vain for a message, by the address of the queue or the end of a pipe."""
+"""When threads have waited in vain for a message, by the address of the queue or the end of a pipe, or by an id."""
 
 
 def patch_queues(module: Any) -> None:
@@ -52,10 +53,12 @@ def patch_queues(module: Any) -> None:
         if "put" in vars(kind):
             _patches.wrap(kind, "put", _queue_put, "messages of queues")
     _patches.wrap(module.Queue, "get", _get, "messages of queues")
+    asking.see(_patches, module.Queue, "empty", True, "waits for messages")
     _patches.wrap(module.JoinableQueue, "task_done", _task_done, "waits for queues")
     _patches.wrap(module.JoinableQueue, "join", _join, "waits for queues")
     _patches.wrap(module.SimpleQueue, "put", _put, "messages of queues")
     _patches.wrap(module.SimpleQueue, "get", _get, "messages of queues")
+    asking.see(_patches, module.SimpleQueue, "empty", True, "waits for messages")
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_pending.clear)
         os.register_at_fork(after_in_child=_calls.clear)
@@ -96,31 +99,59 @@ def _patch_pickler(module: Any) -> None:
 
         @classmethod
         def dumps(cls, obj: Any, *args: Any, **kwargs: Any) -> Any:
-            if session.core is None:
-                return original.dumps(obj, *args, **kwargs)
-            message, by_thread = _id_for(obj)
-            if not message:
-                return pickles.dump(lambda: original.dumps(obj, *args, **kwargs), _call_of(obj))
-
             def with_id() -> Any:
                 buffer = io.BytesIO()
                 original(buffer, *args, **kwargs).dump(obj)
                 buffer.write(message.to_bytes(8, "little") + _END)
                 return buffer.getbuffer()
 
+            carried_by = getattr(_message, "carrier", None)
+            message = 0 if carried_by is None else carried_by.goes(obj)
+            if session.core is None:
+                return with_id() if message else original.dumps(obj, *args, **kwargs)
+            by_thread = False
+            if not message:
+                message, by_thread = _id_for(obj)
+            if not message:
+                return pickles.dump(lambda: original.dumps(obj, *args, **kwargs), _call_of(obj))
             return pickles.dump(
                 with_id, pickles.Next(pickles.MESSAGE, message, message, message) if by_thread else None
             )
 
         @staticmethod
         def loads(data: Any, *args: Any, **kwargs: Any) -> Any:
-            _message.received = int.from_bytes(data[-_TRAILER:-1], "little") if data[-1:] == _END else 0
+            received = _message.received = int.from_bytes(data[-_TRAILER:-1], "little") if data[-1:] == _END else 0
             if session.core is None:
-                return original.loads(data, *args, **kwargs)
-            return pickles.load(lambda: original.loads(data, *args, **kwargs), len(data))
+                obj = original.loads(data, *args, **kwargs)
+            else:
+                obj = pickles.load(lambda: original.loads(data, *args, **kwargs), len(data))
+            carried_by = getattr(_message, "carrier", None)
+            if carried_by is not None:
+                carried_by.came(obj, received)
+            return obj
 
     Pickler.__name__, Pickler.__qualname__ = original.__name__, original.__qualname__
     module._ForkingPickler = Pickler
+
+
+class Carrier:
+    """Says which ids go with what a thread pickles, and sees those that come with what it unpickles."""
+
+    __slots__ = ()
+
+    def goes(self, obj: Any) -> int:
+        """The id that goes with an object that is pickled now, 0 for none."""
+        return 0
+
+    def came(self, obj: Any, message: int) -> None:
+        """An object has come, with an id or none (0)."""
+
+
+def carry(carrier: Carrier | None) -> Carrier | None:
+    """What this thread pickles and unpickles from now on goes by a carrier, or by none; the one before is returned."""
+    before: Carrier | None = getattr(_message, "carrier", None)
+    _message.carrier = carrier
+    return before
 
 
 def _id_for(obj: Any) -> tuple[int, bool]:
@@ -215,25 +246,33 @@ def _get(original: Function) -> Function:
             return original(self, *args, **kwargs)
         _message.received = 0
         pickles.begin_load()
+        patient = waits(args, kwargs)
+        if not patient:
+            calls.asked()
         since = calls.moment()
         handle = calls.expect()
         try:
             result = original(self, *args, **kwargs)
         except BaseException:
             calls.message(handle, 0)
-            _waited_in_vain(self, since)
+            if patient:
+                waited_in_vain(id(self), since)
             raise
         message = _message.received
         calls.message_before(handle, since, pickles.loading_since(), message)
         pickles.loaded(pickles.MESSAGE)
-        polls = _vain.pop(id(self), ())
-        if message:
-            calls.expected(message, polls)
+        came_after_all(id(self), message)
         if _is_bounded(self):
             calls.gave_room(_part_of(self, _ROOM), since)
         return result
 
     return get
+
+
+def waits(args: Any, by_name: Any) -> bool:
+    """Whether somebody who gets a message with such arguments waits until there is one."""
+    block = args[0] if args else by_name.get("block", True)
+    return bool(block) and (args[1] if len(args) > 1 else by_name.get("timeout")) != 0
 
 
 def _is_bounded(queue: Any) -> bool:
@@ -274,12 +313,20 @@ def _join(original: Function) -> Function:
     return join
 
 
-def _waited_in_vain(source: Any, since: tuple[int, int] | None) -> None:
+def waited_in_vain(source: int, since: tuple[int, int] | None) -> None:
+    """This thread has waited since then for a message of a source, and got none."""
     until = calls.moment()
     if since is not None and until is not None:
-        polls = _vain.setdefault(id(source), [])
+        polls = _vain.setdefault(source, [])
         polls.append((since, until))
         del polls[:-_MOST_POLLS]
+
+
+def came_after_all(source: int, message: int) -> None:
+    """What a source was waited for in vain has come, if ``message`` is not 0."""
+    polls = _vain.pop(source, ())
+    if message:
+        calls.expected(message, polls)
 
 
 def _poll(original: Function) -> Function:
@@ -290,7 +337,7 @@ def _poll(original: Function) -> Function:
         try:
             return original(self, timeout)
         finally:
-            _waited_in_vain(self, since)
+            waited_in_vain(id(self), since)
 
     return poll
 
@@ -303,7 +350,7 @@ def _wait(original: Function) -> Function:
         ready = original(object_list, timeout)
         for source in ready:
             if hasattr(source, "recv"):
-                _waited_in_vain(source, since)
+                waited_in_vain(id(source), since)
                 break
         return ready
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from scalana.runtime import session
+from scalana.runtime.record.span_kinds import COMPILE
 from scalana.runtime.spans import span
 
 TYPE_CHECKING = False
@@ -10,7 +11,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAME = "torch.compile"
-KIND = "compile"
 
 
 def record_compilation(module: Any) -> None:
@@ -27,7 +27,7 @@ def record_compilation(module: Any) -> None:
         try:
             compilation, trigger = getattr(told, "compile_id", None), getattr(told, "callback_trigger", None)
             open_spans.append(
-                span.begin(NAME, KIND, id=_text(compilation), trigger=_text(getattr(trigger, "name", None)))
+                span.begin(NAME, COMPILE, id=_text(compilation), trigger=_text(getattr(trigger, "name", None)))
             )
         except Exception as failure:
             session.note(f"torch: a compilation is not recorded: {type(failure).__name__}: {failure}")

@@ -1,8 +1,9 @@
 """Follows a run to its end, and prints a line where its user has to know something: a verdict, a change, a hang.
 
 As long as nothing is to be found out, only what is appended to the records is read, by code that needs no more than the
-standard library. All that is done with the lowest priority, as the job needs the processor; but where the job comes no
-further, its ranks may wait in loops on all cores, and the lowest priority would get next to nothing.
+standard library; what explains a hang is loaded ahead only where the user gives a limit. All that is
+done with the lowest priority, as the job needs the processor; but where the job comes no further, its ranks may wait in
+loops on all cores, and the lowest priority would get next to nothing.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ class Follower:
 
     def _follow(self, is_over: Callable[[], bool]) -> int:
         verdicts = _VerdictTimes(self._folder, self._orders, self._say) if self._orders.verdict_after else None
+        if self._orders.hangs and self._orders.hang_after_s is not None:
+            self._aside.urgently(_load)
         try:
             with RunTail(self._folder, _KEPT_S, keeps_progress=True) as tail:
                 while not (is_over() or tail.is_over()):
@@ -129,6 +132,19 @@ class Follower:
         """Keep when the job hung, for its report."""
         with contextlib.suppress(OSError):
             layout.write_json(layout.hangs_file(self._folder), {"hangs": self._hangs})
+
+
+def _load() -> None:
+    """Load what a hang is explained by: on cores that are busy, that takes seconds."""
+    from scalana import analysis_home
+    from scalana.errors import CommandError
+
+    with contextlib.suppress(ImportError, CommandError):  # it is said where it is needed
+        analysis_home.require()
+        from scalana.detectors.hang import detector  # noqa: F401
+        from scalana.detectors.late_ranks import detector as late_ranks  # noqa: F401
+        from scalana.live import hang, now  # noqa: F401
+        from scalana.report.findings import claims  # noqa: F401
 
 
 class _VerdictTimes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from scalana import analysis_home, api
 
 if TYPE_CHECKING:
+    from scalana.detectors.when.rank_work import RankWork
     from scalana.graphs.attribution.callpaths import Placer
     from scalana.graphs.attribution.placing import FrontEnds, Parse
     from scalana.graphs.readers.folder.native_frames import SourceFrame, Symbols
@@ -31,16 +32,18 @@ class LastSteps:
         self._placer = KeptPlacer()
         self._frames = KnownFrames(lambda *asked: symbols([], KeptFrames(""), NOT_MOVED, *asked))
 
-    def analyze(self, folder: str, steps: int) -> api.Report:
+    def analyze(self, folder: str, steps: int, earlier: RankWork | None = None) -> api.Report:
         """The causes in the last steps.
 
         Args:
             folder: a run folder of the last part of the run.
             steps: how many steps.
+            earlier: what ranks worked in steps before.
 
         Raises:
             RunDataError: its records cannot be read.
         """
+        from scalana.detectors.facts import Outside
         from scalana.graphs.ppg import build_ppg
         from scalana.graphs.readers.folder.run_folder import RunFolder
 
@@ -48,7 +51,8 @@ class LastSteps:
             ppg = build_ppg(
                 RunFolder(folder), front_end=self._structure, symbols=self._frames, make_placer=self._placer
             )
-            return api.Report(api.analyze_last(ppg, steps, causes_only=True))
+            outside = Outside(earlier_work=earlier)
+            return api.Report(api.analyze_last(ppg, steps, outside, causes_only=True))
 
 
 class KeptStructure:

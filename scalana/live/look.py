@@ -13,7 +13,7 @@ from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.live.now import Moment, moment_of
 from scalana.live.productive import LiveCourse
 from scalana.live.run_tail import RunTail
-from scalana.live.step_history import StepHistory
+from scalana.live.step_history import RankHistory, StepHistory
 from scalana.live.view import Analysed, Cause, View
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _AIM_S = 0.3
 """CPU seconds of an analysis."""
 _STEPS_SHOWN = 480
 _CAUSES = 5
+_OF_LATE_RANKS = ("late-ranks", "serial")
 
 
 class Looker:
@@ -49,6 +50,7 @@ class Looker:
         self._known: dict[tuple[str, str, int, tuple[int, ...]], Cause] = {}
         self._analysed: Analysed | None = None
         self._last_steps: LastSteps | None = None
+        self._ranks = RankHistory()
         self._course = LiveCourse(folder)
 
     def __enter__(self) -> Looker:
@@ -116,11 +118,13 @@ class Looker:
         if self._last_steps is None:
             self._last_steps = LastSteps()
         try:
-            report = self._last_steps.analyze(part, self.steps)
+            report = self._last_steps.analyze(part, self.steps, self._ranks.work)
         except RunDataError:
             return None
         steps = report.analysis.steps
         is_numbered = steps is not None and bool(moment.step_s)
+        if is_numbered:
+            self._ranks.add(report.analysis)
         return Analysed(
             first_step=int(steps.number[0]) if steps is not None and is_numbered else None,
             last_step=int(steps.number[-1]) if steps is not None and is_numbered else None,
@@ -136,12 +140,25 @@ class Looker:
 
         first, found = self._analysed is None, []
         for finding in faults_of(report.analysis)[:_CAUSES]:
-            cause = _cause(report, finding, moment)
+            cause = self._since(_cause(report, finding, moment), finding)
             known = self._known.get(cause.key, replace(cause, is_older=cause.is_older and first))
-            since = known.since_step, known.since_unix_s, known.is_older
-            found.append(replace(cause, since_step=since[0], since_unix_s=since[1], is_older=since[2]))
+            known = cause if cause.begins and not known.begins else known
+            since = {name: getattr(known, name) for name in ("since_step", "since_unix_s", "is_older", "begins")}
+            found.append(replace(cause, **since))
         self._known = {cause.key: cause for cause in found}
         return found
+
+    def _since(self, cause: Cause, finding: Finding) -> Cause:
+        """A cause with the step from which on it is there, where earlier steps show that."""
+        slow, began = finding.evidence.slow_rank, None
+        if slow is not None:
+            began = slow.slow_since
+        elif finding.kind in _OF_LATE_RANKS:
+            began = self._ranks.since(finding.ranks)
+        if began is None or cause.begins or cause.since_step is None:
+            return cause
+        since_unix_s = self.history.begin_unix_s(began) or cause.since_unix_s
+        return replace(cause, since_step=began, since_unix_s=since_unix_s, is_older=False, begins=True)
 
 
 def _cause(report: Report, finding: Finding, moment: Moment) -> Cause:
@@ -172,6 +189,8 @@ def _cause(report: Report, finding: Finding, moment: Moment) -> Cause:
         since_step=since if moment.step_s else None,
         since_unix_s=time.time() - ago_s,
         is_older=trend is None or trend.from_step is None,
+        begins=trend is not None and trend.from_step is not None,
+        is_whole=finding.evidence.slow_rank is not None,
     )
 
 

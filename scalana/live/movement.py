@@ -39,6 +39,8 @@ class Doing:
 
     functions: int = 0
     """Different functions that its main thread was seen in lately."""
+    changed_s: float | None = None
+    """When it was seen last in another one than at the end; None where this host's clock does not say it."""
     bytes: float = 0.0
     """Read and written since the start."""
     started_cpu_s: float = 0.0
@@ -67,19 +69,22 @@ class Movement:
         """The same, of what the processes that others wait for have done until a moment, by their numbers."""
         self.is_debugged = any(one.is_debugged for one in doing.values())
         first, seconds = self._looked_s is None, now_s - (self._looked_s or 0.0)
-        if any(_moved(one, self._before.get(pid), seconds) for pid, one in doing.items()):
-            self._moved_s = now_s
+        for pid, one in doing.items():
+            moved_s = _moved_s(one, self._before.get(pid), now_s, seconds)
+            self._moved_s = max(self._moved_s, moved_s if moved_s is not None else -float("inf"))
         self._before, self._looked_s = doing, now_s
         return first or now_s - self._moved_s < _LASTING_S
 
 
-def _moved(now: Doing, before: Doing | None, seconds: float) -> bool:
+def _moved_s(now: Doing, before: Doing | None, now_s: float, seconds: float) -> float | None:
+    """When a process moved last, as far as a look at a moment shows, ``seconds`` after the one before; None for not."""
+    if before is not None:
+        more_bytes, more_cpu_s = now.bytes - before.bytes, now.started_cpu_s - before.started_cpu_s
+        if more_bytes > _BYTES_PER_S * seconds or more_cpu_s > _CPU_SHARE * seconds:
+            return now_s
     if now.functions >= _FUNCTIONS:
-        return True
-    if before is None:
-        return False
-    more_bytes, more_cpu_s = now.bytes - before.bytes, now.started_cpu_s - before.started_cpu_s
-    return more_bytes > _BYTES_PER_S * seconds or more_cpu_s > _CPU_SHARE * seconds
+        return now_s if now.changed_s is None else min(now.changed_s, now_s)
+    return None
 
 
 def doing_of(one: RankNow, recorded: Collection[int]) -> Doing:
@@ -89,6 +94,7 @@ def doing_of(one: RankNow, recorded: Collection[int]) -> Doing:
     started = list(below(one.pid, recorded))
     return Doing(
         functions=one.functions,
+        changed_s=one.changed_ns * 1e-9 or None,
         bytes=sum(map(_bytes, (one.pid, *started))),
         started_cpu_s=_cpu_s(one.pid, _OF_ENDED) + sum(_cpu_s(pid, _OF_ALL) for pid in started),
         is_debugged=_is_traced(one.pid) or any(name in file for file, _, _ in one.stack.frames for name in _DEBUGGERS),

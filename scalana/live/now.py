@@ -64,6 +64,8 @@ class RankNow:
     host: str
     pid: int
     tid: int
+    changed_ns: int = 0
+    """When it was seen last in another function than at the end, on CLOCK_MONOTONIC of its host; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,7 @@ def _now(record: ProcessRecord, rank: int, name: str, latest_ns: int) -> RankNow
         state, since_ns = "ended", record.last_ns
     elif (latest_ns - record.last_ns) * _NS > _SILENT_S:
         state, since_ns = "silent", record.last_ns
+    functions, changed_ns = _functions(record, thread, max(since_ns, record.last_ns - _LATELY_NS))
     return RankNow(
         rank=rank,
         name=name,
@@ -150,19 +153,24 @@ def _now(record: ProcessRecord, rank: int, name: str, latest_ns: int) -> RankNow
         operation=operation,
         seconds=max(latest_ns - since_ns, 0) * _NS,
         stack=stack_of(record, path),
-        functions=_functions(record, thread, max(since_ns, record.last_ns - _LATELY_NS)),
+        functions=functions,
         host=record.meta.get("host", ""),
         pid=record.number("pid", 0),
         tid=record.threads[thread].tid if thread in record.threads else 0,
+        changed_ns=changed_ns,
     )
 
 
-def _functions(record: ProcessRecord, thread: int, since_ns: int) -> int:
-    """Different functions that a thread was seen in since a moment, the innermost frame of each sample."""
+def _functions(record: ProcessRecord, thread: int, since_ns: int) -> tuple[int, int]:
+    """Different functions that a thread was seen in since a moment, the innermost frame of each sample; and when it was
+    seen last in another one than at the end, 0 for never."""
     samples = record.samples
-    rows = (as_integers(samples.thread) == thread) & (as_integers(samples.time_ns) >= since_ns)
-    paths = np.unique(as_integers(samples.path)[rows])
-    return len({record.paths.code[path] for path in paths.tolist() if path < len(record.paths)})
+    time_ns = as_integers(samples.time_ns)
+    rows = np.flatnonzero((as_integers(samples.thread) == thread) & (time_ns >= since_ns))
+    codes = np.append(as_integers(record.paths.code), -1)
+    seen = codes[np.minimum(as_integers(samples.path)[rows], len(codes) - 1)]
+    others = rows[seen != seen[-1]] if len(seen) else rows
+    return len(np.unique(seen[seen >= 0])), int(time_ns[others[-1]]) if len(others) else 0
 
 
 def _latest_sample(record: ProcessRecord, thread: int) -> tuple[int, bool]:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from scalana.detectors.analysis import Analysis
+    from scalana.detectors.when.rank_work import RankWork
+
 _MOST = 20_000
+_MOST_OF_RANKS = 2_000
+"""Steps of which is kept what each rank worked in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,10 @@ class StepHistory:
             end -= seconds
         self._steps.extend(reversed(new))
 
+    def begin_unix_s(self, number: int) -> float | None:
+        """The time of day at which a step began, or the first one that was seen after it; None where none was."""
+        return next((one.end_unix_s - one.seconds for one in self._steps if one.number >= number), None)
+
     def slower_since(self) -> str:
         """Since when steps take longer, in words with the step and the time of day; empty where that is not clear."""
         from scalana.detectors.when.cost_trend import Shape, trend_of
@@ -52,3 +63,33 @@ class StepHistory:
         is_known = after.number == before.number + 1
         number = str(after.number) if is_known else f"{before.number + 1} to {after.number}"
         return f"since step {number} ({time.strftime('%H:%M:%S', at)})"
+
+
+class RankHistory:
+    """What every rank worked in the steps that were analysed, one part after the other: only that shows since when a
+    rank is slow. Steps between two looks may be missing."""
+
+    def __init__(self) -> None:
+        self.work: RankWork | None = None
+
+    def add(self, analysis: Analysis) -> None:
+        """Take the steps of one more part."""
+        from scalana.detectors.when.rank_work import RankWork
+
+        if analysis.steps is not None:
+            work = RankWork.of(analysis.ppg.timeline, analysis.steps)
+            self.work = work.after(self.work).last(_MOST_OF_RANKS)
+
+    def since(self, ranks: Collection[int]) -> int | None:
+        """The step from which on some ranks work longer than the others; None where they always did, or do not."""
+        from scalana.detectors.when.rank_work import late_since
+
+        work = self.work
+        if work is None:
+            return None
+        others = np.setdiff1d(np.arange(work.work_s.shape[1]), list(ranks))
+        if len(others) < len(ranks):
+            return None
+        rows = [late_since(work.longer(rank, others)) for rank in ranks]
+        known = [row for row in rows if row]
+        return int(work.number[min(known)]) if len(known) == len(rows) > 0 else None

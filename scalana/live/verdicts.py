@@ -20,7 +20,7 @@ class _State:
     """What a verdict says."""
 
     cause: tuple[str, str, tuple[int, ...]] | None
-    """File, function and ranks of the largest cause; None where nothing matters. The line may move a little."""
+    """What the largest cause is known again by, and its ranks; None where nothing matters."""
     is_slower: bool
     """Whether steps take longer than at first."""
 
@@ -45,7 +45,7 @@ class Verdicts:
         cause = _largest(analysed)
         first = self._said is None
         self._first_s = self._first_s or analysed.step_s
-        key = None if cause is None else (cause.file, cause.function, cause.ranks)
+        key = None if cause is None else _key(cause)
         state = _State(key, analysed.step_s > _SLOWER * self._first_s > 0)
         lasts, self._seen = state == self._seen, state
         if not (first or (lasts and state != self._said)):
@@ -76,13 +76,27 @@ def _largest(analysed: Analysed) -> Cause | None:
     return next((cause for cause in analysed.causes if cause.lost_share * waiting >= _MATTERS), None)
 
 
+def _key(cause: Cause) -> tuple[str, str, tuple[int, ...]]:
+    """File and function, as the line may move a little; of a rank that is slow as a whole, that."""
+    return ("", cause.kind, cause.ranks) if cause.is_whole else (cause.file, cause.function, cause.ranks)
+
+
 def _words(analysed: Analysed, cause: Cause | None) -> str:
     waiting = dict(analysed.parts).get("waiting", 0.0)
     steps = f"{names.seconds(analysed.step_s)} a step, " if analysed.step_s else ""
     if cause is None:
         return f"{steps}nothing stands out (ranks wait for each other {names.percent(waiting)} of the time)"
+    wait = names.percent(cause.lost_share * waiting)
     where = f"{names.place(cause.file, cause.line)} {cause.function}".rstrip()
-    text = (
-        f"{steps}{where} on {cause.who} makes the others wait {names.percent(cause.lost_share * waiting)} of the time"
-    )
-    return text + (f", {names.percent(cause.saving_share)} shorter without it" if cause.saving_share >= 0.01 else "")
+    text = f"{where} on {cause.who} makes the others wait {wait} of the time{_since(cause)}"
+    if cause.is_whole:
+        text = f"{cause.what[0].lower()}{cause.what[1:].rstrip('.')}: the others wait {wait} of the time"
+    shorter = f", {names.percent(cause.saving_share)} shorter without it" if cause.saving_share >= 0.01 else ""
+    return f"{steps}{text}{shorter}"
+
+
+def _since(cause: Cause) -> str:
+    """Since when it costs more, where that is known."""
+    if cause.since_step is None or not cause.begins:
+        return ""
+    return f", since step {cause.since_step} ({time.strftime('%H:%M:%S', time.localtime(cause.since_unix_s))})"

@@ -35,11 +35,15 @@ class Cause:
     """When that was."""
     is_older: bool
     """Whether it may have been there before: what was before the first look is not known."""
+    begins: bool = False
+    """Whether it costs more from that step on than before: else it was seen first then."""
+    is_whole: bool = False
+    """Whether it is about all that its ranks do: the line is but where most of it shows."""
 
     @property
     def key(self) -> tuple[str, str, int, tuple[int, ...]]:
         """By which it is known again."""
-        return self.kind, self.file, self.line, self.ranks
+        return (self.kind, "", 0, self.ranks) if self.is_whole else (self.kind, self.file, self.line, self.ranks)
 
 
 @dataclass(frozen=True, slots=True)

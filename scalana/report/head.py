@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scalana.detectors.efficiency.run_efficiency import EFFICIENCY
+from scalana.detectors.thresholds.seconds import HANG_S
 from scalana.detectors.thresholds.shares import SLIGHT
 from scalana.detectors.when.steady import STEADY
 from scalana.report import names
 from scalana.report.document.sections import texts
 from scalana.report.topics import places, steps
 from scalana.report.topics.time import shown_time
+from scalana.runtime.operations import BY_CODE
 
 if TYPE_CHECKING:
     from scalana.detectors.analysis import Analysis
@@ -63,6 +65,22 @@ def efficiency(analysis: Analysis) -> str:
     return f" The process computes {names.percent(found.whole.useful)} of its time."
 
 
+def _open_to_the_end(analysis: Analysis) -> str:
+    """Where ranks still waited when their records stopped, if others have no record: one of these may be why."""
+    run, psg = analysis.ppg.run, analysis.ppg.psg
+    calls = [call for call in run.open_calls if call.seconds >= HANG_S] if run.missing_ranks else []
+    if not calls:
+        return ""
+    longest = max(calls, key=lambda call: call.seconds)
+    ranks = run.names.many(sorted({call.rank for call in calls if call.vertex == longest.vertex}))
+    place = psg[longest.vertex].place
+    where = names.place(names.near(place.file, run.cwd), place.line)
+    return (
+        f"{ranks} waited in {BY_CODE[longest.operation].name} ({where}) for the last {names.seconds(longest.seconds)}, "
+        "and ranks that they may have waited for left no record here."
+    )
+
+
 def nothing(analysis: Analysis) -> tuple[str, str]:
     """That there is no finding, and why; "" and "" where no time was recorded."""
     time = shown_time(analysis)
@@ -86,8 +104,10 @@ def nothing(analysis: Analysis) -> tuple[str, str]:
     elif not len(analysis.ppg.timeline.calls):
         first, text = "Waiting is unknown: ", "no communication between the ranks was recorded."
     else:
-        slow = steps.slow_causes(analysis)
-        if slow:
+        slow, stuck = steps.slow_causes(analysis), _open_to_the_end(analysis)
+        if stuck:
+            text = stuck
+        elif slow:
             first, text = "Nothing stands out over the whole run, but single steps do: ", f"{slow}."
         elif time.wait_s <= 0.0005 * time.total_s:
             text = "no rank waits for another one."
@@ -97,8 +117,8 @@ def nothing(analysis: Analysis) -> tuple[str, str]:
                 f"ranks wait for each other {names.percent(time.wait_s / time.total_s)} of the time{when}, "
                 "but no line of the program on specific ranks explains a significant part."
             )
-        if run.notes or run.missing_ranks:
-            first = "Nothing stands out in what was recorded: "
+        if run.notes or run.missing_ranks or run.unrecorded_results:
+            first = "Waiting is unknown: " if stuck else "Nothing stands out in what was recorded: "
             text += " The record is incomplete, as the warnings say: the cause may be in a part that was not recorded."
         if run.missing_ranks:
             text += (

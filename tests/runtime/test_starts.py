@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+from scalana.runtime.record import layout
 
 from . import jobs
 
@@ -34,6 +37,16 @@ def test_each_start_has_its_call_path(tmp_path: Path) -> None:
     found = starts(tmp_path, 2)
     assert len(found) == 2
     assert all("5\tlaunch\t<string>" in text or "\tlaunch\t<string>" in text for text in found)
+
+
+def test_hosts_that_a_remote_shell_reaches_are_in_the_run_folder(tmp_path: Path) -> None:
+    shell = tmp_path / "pdsh"
+    shell.write_text("#!/bin/sh\nexit 0\n")
+    shell.chmod(0o755)
+    words = [str(shell), "-f", "8", "-w", f"node1,{os.uname().nodename},node2", "hostname"]
+    done = jobs.python(f"import subprocess; subprocess.run({words}, check=True)", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert layout.launched_hosts(tmp_path / "run") == ["node1", "node2"]
 
 
 def test_a_program_that_starts_many_records_some(tmp_path: Path) -> None:

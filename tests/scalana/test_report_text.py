@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from scalana.detectors.evidence import Evidence, Leaf
+from scalana.graphs.dependences.unmatched import OpenCall
 from scalana.graphs.host_cores import HostCores
 from scalana.graphs.samples.unseen import Unseen
+from scalana.graphs.structure.psg import VertexKind
 from scalana.report import names, text
 from scalana.report.findings.claims import claim
 from scalana.report.findings.sentences import cost
@@ -73,6 +75,20 @@ def test_nothing_is_not_said_of_what_was_not_recorded(tmp_path: Path) -> None:
     analysis.ppg.timeline.calls.location = np.zeros(0, dtype=np.int64)
     report = text.render(analysis)
     assert "Waiting is unknown: no communication between the ranks was recorded." in report
+
+
+def test_ranks_that_wait_to_the_end_for_others_without_a_record_are_named(tmp_path: Path) -> None:
+    analysis = balanced(tmp_path)
+    psg, run = analysis.ppg.psg, analysis.ppg.run
+    vertex = next(vertex.index for vertex in psg.vertices if vertex.kind is VertexKind.COMM)
+    run.open_calls = [
+        OpenCall(rank, psg[vertex].operation, vertex, 4.0, 0, 7, seconds) for rank, seconds in ((0, 6.0), (1, 0.5))
+    ]
+    assert "Waiting is unknown" not in text.render(analysis)
+    run.missing_ranks = [2, 3]
+    report = " ".join(text.render(analysis).split())
+    assert "Waiting is unknown: rank 0 waited in allreduce (train.py:18) for the last 6.00 s" in report
+    assert "The records of ranks 2, 3 are not here." in report and "Nothing stands out" not in report
 
 
 def test_what_is_not_recorded_comes_before_that_nothing_is_found(tmp_path: Path) -> None:

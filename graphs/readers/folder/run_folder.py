@@ -107,7 +107,7 @@ class RunFolder:
         return list(dict.fromkeys(note for folder in self.paths for note in layout.notes(folder)))
 
     def launched_hosts(self) -> list[str]:
-        """The other hosts on which launchers of MPI were to start ranks."""
+        """The other hosts on which launchers were to start processes."""
         return list(dict.fromkeys(host for folder in self.paths for host in layout.launched_hosts(folder)))
 
     def hangs(self) -> list[tuple[float, float]]:

@@ -20,6 +20,8 @@ from scalana.graphs.readers.processes.launches import (
     without_wrappers,
 )
 from scalana.graphs.readers.processes.process_names import ProcessNames
+from scalana.graphs.readers.processes.started_again import StartedAgain, started_again
+from scalana.graphs.readers.processes.started_again import described as described_again
 from scalana.graphs.readers.processes.worlds import (
     World,
     last,
@@ -67,6 +69,16 @@ class RankRecords:
     names: ProcessNames = field(default_factory=ProcessNames)
     starts: list[tuple[ProcessRecord, ...]] = field(default_factory=list)
     """The processes of every start of the ranks of the first world, in order; those that are analysed among them."""
+    again: list[StartedAgain] = field(default_factory=list)
+    """Processes without a rank that were started again."""
+
+    def members(self) -> list[ProcessRecord]:
+        """The processes of a job that has no ranks, such as a driver and actors; none of a job with ranks, or of a part
+        of a chain."""
+        if self.starts or self.several:
+            return []
+        records = (record for world in self.worlds for some in world.records.values() for record in some)
+        return [record for record in records if record.role == "member"]
 
 
 @dataclass(slots=True)
@@ -131,7 +143,8 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
         for world in worlds
         for rank in sorted(world.records)
     ]
-    warnings += _restarts(worlds, names)
+    again = started_again(worlds)
+    warnings += [*_restarts(worlds, names), *described_again(again, names)]
     started = {parent_of(rank.record) for rank in ranks}
     drivers = {id(record) for record in others if launches and launches[number].lies_in(record)}
     is_parent = [process_of(record) in started or id(record) in drivers for record in others]
@@ -153,7 +166,7 @@ def choose_records(records: Iterable[ProcessRecord], wanted: int | None = None) 
             "arrival (lower bounds), and savings are upper bounds"
         )
     commands = [record.meta.get("argv", record.file.name) for record in launchers]
-    return RankRecords(ranks, world_size, missing, commands, warnings, len(launches) > 1, worlds, names, starts)
+    return RankRecords(ranks, world_size, missing, commands, warnings, len(launches) > 1, worlds, names, starts, again)
 
 
 def _sorted(records: Sequence[ProcessRecord]) -> _Sorted:

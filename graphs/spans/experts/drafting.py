@@ -14,8 +14,7 @@ import numpy as np
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.experts.weight_loads import Uses
 from scalana.graphs.spans.span_columns import Spans
-
-KIND = "model-call"
+from scalana.runtime.record.span_kinds import MODEL_CALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Drafting:
 
 def drafting_of(spans: Spans, uses: Uses) -> Drafting | None:
     """That of a run; None where most passes through the layers have no draft."""
-    rows = spans.rows("other", KIND)
+    rows = spans.rows("other", MODEL_CALL)
     rows = rows[np.isin(spans.table.lane[rows], uses.lane) & (spans.integers("tokens")[rows] > 0)]
     rows = rows[np.lexsort((spans.start_s(rows), spans.table.lane[rows]))]
     if not len(rows):

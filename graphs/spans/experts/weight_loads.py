@@ -14,8 +14,8 @@ import numpy as np
 
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
+from scalana.runtime.record.span_kinds import EXPERTS
 
-KIND = "experts"
 _LOADS = 0.95
 """Part of the calls of a function that load, from which it is what loads: its other calls may find a file there."""
 _SAME = 0.9
@@ -120,8 +120,8 @@ def weight_loads_of(spans: Spans, ranks: int) -> WeightLoads | None:
 
 def _functions(spans: Spans, ranks: int) -> list[_Function]:
     """Every function that was called with numbers, with what each call was for."""
-    rows = spans.of_ranks(spans.rows("other", KIND), ranks)
-    rows = rows[spans.texts("kind")[rows] == spans.number(KIND)]
+    rows = spans.of_ranks(spans.rows("other", EXPERTS), ranks)
+    rows = rows[spans.texts("kind")[rows] == spans.number(EXPERTS)]
     if not len(rows):
         return []
     function, text, owner = spans.texts("function")[rows], spans.texts("key")[rows], spans.integers("object")[rows]

@@ -14,6 +14,7 @@ from _thread import get_ident
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
+from scalana.runtime.record.span_kinds import EXPERTS
 from scalana.runtime.torch.experts.functions import Chain, Found, found_at, put_around
 from scalana.runtime.torch.experts.model_calls import ModelCalls
 
@@ -21,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-KIND = "experts"
 MOST_FUNCTIONS = 48
 """Functions of a program that are surrounded."""
 MOST_CHAINS = 1024
@@ -192,11 +192,11 @@ class Loads:
     def _write(self, call: Call, returns: bool, core: Any) -> None:
         if not self._keys:
             words = ("kind", "function", "key", "object", "loads", "bytes", "returns", "module")
-            self._keys = (core.span_types.index("other"), core.intern(KIND), *map(core.intern, words))
+            self._keys = (core.span_types.index("other"), core.intern(EXPERTS), *map(core.intern, words))
         other, name, kind, function, key, object_, loads, size, returned, module = self._keys
         self._written += 1
         attributes: tuple[Any, ...] = (
-            kind, KIND, function, call.function.label, key, call.key, object_, call.object,
+            kind, EXPERTS, function, call.function.label, key, call.key, object_, call.object,
             loads, call.loads, size, call.bytes or call.made, returned, int(returns),
         )  # fmt: skip
         if call.module:

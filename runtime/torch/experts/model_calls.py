@@ -10,6 +10,7 @@ from _thread import get_ident
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
+from scalana.runtime.record.span_kinds import MODEL_CALL
 from scalana.runtime.torch.experts.functions import is_module_call
 from scalana.runtime.torch.sequences.calls import named_arguments
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-KIND = "model-call"
 MOST_CALLS = 1 << 18
 """Calls that are written."""
 _INSIDE = (-1, 0)
@@ -88,11 +88,11 @@ class ModelCalls:
 
     def _write(self, module: Any, began: int, count: int, core: Any) -> None:
         if not self._keys:
-            words = (KIND, "kind", "model", "class", "tokens")
+            words = (MODEL_CALL, "kind", "model", "class", "tokens")
             self._keys = (core.span_types.index("other"), *map(core.intern, words))
         other, name, kind, model, of_class, tokens = self._keys
         self._written += 1
-        attributes = (kind, KIND, model, self._number_of(module), of_class, type(module).__name__)
+        attributes = (kind, MODEL_CALL, model, self._number_of(module), of_class, type(module).__name__)
         core.span(other, 0, name, began, core.now(), -1, 0, (*attributes, tokens, count))
 
     def _failed(self, failure: BaseException) -> None:

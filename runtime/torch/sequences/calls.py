@@ -13,6 +13,7 @@ from time import thread_time_ns
 
 from scalana.runtime import session
 from scalana.runtime.chosen_steps import Chosen
+from scalana.runtime.record.span_kinds import LENGTHS, SIZES
 from scalana.runtime.torch.sequences.arguments import SOURCES, Reader
 
 TYPE_CHECKING = False
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-KIND = "lengths"
-SIZES = "sizes"
-"""Kind of what says how large the arguments of a call are."""
 ARGUMENT = "argument:"
 """What stands before the name of an argument."""
 LONGEST = 32
@@ -159,12 +157,12 @@ class Batches:
         core = session.core
         if not self._keys:
             self._type = core.span_types.index("other")
-            self._name = core.intern(KIND)
+            self._name = core.intern(LENGTHS)
             words = ("kind", "source", "whole", "sequences", "tokens", "squares", "shortest")
             self._keys = tuple(core.intern(word) for word in (*words, *map(str, range(LONGEST))))
         keys, ordered = self._keys, sorted(lengths, reverse=True)
         attributes: list[Any] = [
-            keys[0], KIND, keys[1], source, keys[2], int(whole), keys[3], len(ordered), keys[4], sum(ordered),
+            keys[0], LENGTHS, keys[1], source, keys[2], int(whole), keys[3], len(ordered), keys[4], sum(ordered),
             keys[5], sum([one * one for one in ordered]), keys[6], ordered[-1],
         ]  # fmt: skip
         if ordered[0] != ordered[-1]:

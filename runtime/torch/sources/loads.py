@@ -15,13 +15,13 @@ from time import thread_time_ns
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
+from scalana.runtime.record.span_kinds import SOURCE
 from scalana.runtime.torch.sources.members import members_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-KIND = "source"
 _HELD_BY = "_scalana_sources"
 MOST_CALLS = 100_000
 """Of members in one batch, from which they are no sources but something that is looked up in."""
@@ -194,14 +194,14 @@ class Loads:
             return
         end, cpu = core.now(), thread_time_ns() - mixture.began_cpu
         if not self._keys:
-            words = ("kind", KIND, "items", "load_ns", "batch", "worker", "workers")
+            words = ("kind", SOURCE, "items", "load_ns", "batch", "worker", "workers")
             self._keys = (core.span_types.index("other"), core.intern("source"), *map(core.intern, words))
         other, name, kind, source, items, load, batch, worker, workers = self._keys
         whole = max(sum(mixture.spent), 1)
         for place, spent in enumerate(mixture.spent):
             if mixture.items[place]:
                 attributes = (
-                    kind, KIND, source, mixture.names[place], items, mixture.items[place], load, spent,
+                    kind, SOURCE, source, mixture.names[place], items, mixture.items[place], load, spent,
                     batch, mixture.number, worker, mixture.worker, workers, mixture.workers,
                 )  # fmt: skip
                 core.span(other, 0, name, mixture.began, end, cpu * spent // whole, 0, attributes)

@@ -9,6 +9,7 @@ import pytest
 
 from scalana.detectors.hang import hangs as hangs
 from scalana.graphs.dependences.unmatched import OpenCall
+from scalana.graphs.lost_hosts import LostHost
 from scalana.graphs.readers.columns.gather import Communicator
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.structure.psg import VertexKind
@@ -59,6 +60,18 @@ def test_ranks_without_a_record_may_have_come():
     timeline, psg, run, names = stopped(sends, {1: "stuck"})
     assert hangs.detect(timeline, psg, run)
     assert not hangs.detect(timeline, psg, replace(run, missing_ranks=[1]))
+
+
+def test_ranks_of_a_host_that_died_are_one_cause():
+    opens = [(0, "recv", 3, 10.0, 3), (1, "allreduce", 3, 10.0, -1)]
+    timeline, psg, run, _ = stopped(opens, {2: "stuck", 3: "step"})
+    assert {finding.ranks[0] for finding in hangs.detect(timeline, psg, run)} >= {2, 3}
+    lost = LostHost("node1", (2, 3), 5.0, 15.0)
+    (finding,) = hangs.detect(timeline, psg, replace(run, lost_hosts=[lost]))
+    assert finding.ranks == [2, 3] and finding.lost_s == pytest.approx(20.0), "each call once"
+    assert finding.lost_share == pytest.approx(1.0)
+    assert finding.evidence.as_dict()["waiting_ranks"] == [0, 1]
+    assert "node1 was last heard of at 5.0 s" in finding.advice
 
 
 def test_a_rank_that_asks_for_ever_waits_for_another_one():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
-from scalana.graphs.metrics import timeline_metrics
+from scalana.detectors.when.rank_work import RankWork
+from scalana.graphs.metrics import burst_locations, timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.structure.psg import Place, VertexKind
@@ -26,8 +28,14 @@ def program(times, noise=0.03):
     return steps(RANKS, STEPS, cost, noise=noise)
 
 
-def analysed(times, hosts=()) -> Analysis:
+def analysed(times, hosts=(), without_core=None) -> Analysis:
+    """``without_core`` are ranks that wait for a core for all that takes them longer than a sound one."""
     timeline, names = simulate(program(times))
+    if without_core is not None:
+        lacks = np.isin(timeline.locations.rank[burst_locations(timeline)[timeline.own.burst]], without_core)
+        longer_s = timeline.own.seconds - 1.1e-3 * PLACE_MS
+        timeline.own.core_wait_s[:] = np.where(lacks, np.maximum(longer_s, 0.0), 0.0)
+        timeline.own.cpu_s[:] = timeline.own.seconds - timeline.own.core_wait_s
     psg, seconds = structure(names), float(timeline.locations.end_s.max())
     run = RunInfo(ranks=RANKS, seconds=seconds, host_of_rank=list(hosts))
     return analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run))
@@ -107,3 +115,39 @@ def test_a_rank_with_more_work_in_many_places_is_not_slow_for_everything() -> No
 def test_ranks_that_are_alike_are_not_slow(odd) -> None:
     findings = analysed(lambda step, rank, place: 1.5 if rank == 3 and odd(step) else 1.0).findings
     assert [one.kind for one in findings if one.kind == "slow-rank"] == []
+
+
+def test_a_slow_rank_is_found_though_half_of_all_ranks_are_late_now_and_then() -> None:
+    """For want of a core, one after the other, as on a host with fewer cores than ranks."""
+    turns = (0, 1, 2, 4)
+
+    def times(step, rank, place):
+        in_turn = rank in turns and step % 8 == turns.index(rank)
+        return 4.0 if in_turn else from_step_35(step, rank, place)
+
+    found = [one for one in analysed(times, without_core=turns).findings if one.kind == "slow-rank"]
+    assert [one.ranks for one in found] == [[3]]
+    assert found[0].evidence.slow_rank.slow_since == pytest.approx(35, abs=1)
+
+
+def busy_core(step, rank, place):
+    return 3.0 if rank == 3 and step >= 35 else 1.0
+
+
+def test_a_rank_whose_core_another_program_takes_from_a_step_on() -> None:
+    findings = analysed(busy_core, without_core=[3]).findings
+    (finding,) = [one for one in findings if one.ranks == [3]]
+    assert finding.kind == "waiting-for-core"
+    assert finding.evidence.slow_rank.slow_since == pytest.approx(35, abs=1)
+    assert finding.saving_s == pytest.approx(seconds_of(busy_core) - seconds_of(sound), rel=0.1)
+    assert "ready to run, but without a core" in claim(finding, RANKS) and "from step 3" in claim(finding, RANKS)
+    assert "Other programs" in finding.advice
+
+
+def test_who_works_longer_may_wait_for_a_core_in_proportion() -> None:
+    work_s = np.ones((3, 4))
+    work_s[:, 2] = 2.0
+    core_wait_s, others = work_s / 2, np.array([0, 1, 3])
+    assert not RankWork(np.arange(3), work_s, core_wait_s).lacking(2, others).any()
+    core_wait_s[:, 2] = 4.0
+    assert RankWork(np.arange(3), work_s, core_wait_s).lacking(2, others) == pytest.approx(2.0)

@@ -14,12 +14,13 @@ from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.spans.argument_sizes import ARGUMENT, KIND, argument_sizes
+from scalana.graphs.spans.argument_sizes import ARGUMENT, argument_sizes
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.report.findings.claims import claim
 from scalana.report.findings.sentences import sizes
 from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
+from scalana.runtime.record.span_kinds import SIZES
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate
 
@@ -42,7 +43,7 @@ def program_of(edges, extra_ms=(0.0, 0.0, 0.0, 0.0)):
 
 def spans_of(edges, vertex):
     """What the recorder writes of these arguments on some steps: nodes are equal on all ranks."""
-    names = [KIND, "kind", ARGUMENT + "x", ARGUMENT + "edge_index"]
+    names = [SIZES, "kind", ARGUMENT + "x", ARGUMENT + "edge_index"]
     rows = [(rank, step) for rank in range(RANKS) for step in range(NOTED)]
     table = SpanTable(
         lane=np.array([rank for rank, _ in rows]),

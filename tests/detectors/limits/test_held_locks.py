@@ -9,10 +9,12 @@ import pytest
 
 from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
+from scalana.detectors.efficiency.stretch import Stretch
+from scalana.detectors.limits.held_locks import turns_s
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.timeline import WaitsForHelpers
+from scalana.graphs.timeline import Timeline, WaitsForHelpers
 from tests.detectors.jobs import steps, structure
 from tests.detectors.simulator import simulate
 
@@ -75,6 +77,35 @@ def test_only_that_part_counts_in_which_the_main_thread_waits_for_the_interprete
     first = analysis_of(2, costs(16.0), {"loop": 0.5, "ask": 0.5}).findings[0]
     really_s = seconds_of(2, costs(16.0)) - seconds_of(2, costs(8.0))
     assert first.kind == "gil-bound" and first.saving_s == pytest.approx(really_s, rel=0.01)
+
+
+def crowded(setup_core_ms: float, step_core_ms: float) -> Timeline:
+    """Two ranks that compute 20 ms before their steps and 10 ms in each, and wait for cores meanwhile."""
+
+    def cost(step: int, rank: int) -> dict[str, float]:
+        return {"set up": 20.0 + setup_core_ms} if step == 0 else {"forward": 10.0 + step_core_ms}
+
+    timeline, names = simulate(steps(2, 1 + STEPS, cost))
+    own = timeline.own
+    for name, waited_ms in (("set up", setup_core_ms), ("forward", step_core_ms)):
+        rows = own.activity == names.index(name)
+        own.core_wait_s[rows] = 1e-3 * waited_ms
+        own.cpu_s[rows] = own.seconds[rows] - own.core_wait_s[rows]
+    return timeline
+
+
+@pytest.mark.parametrize(
+    ("setup_core_ms", "step_core_ms", "turns_ms"),
+    [(0.0, 15.0, 15.0), (10.0, 15.0, 10.0), (10.0, 5.0, 0.0), (40.0, 5.0, 0.0), (0.0, 0.0, 0.0)],
+)
+def test_turns_are_what_is_waited_for_a_core_more_than_in_the_rest_of_the_run(
+    setup_core_ms: float, step_core_ms: float, turns_ms: float
+) -> None:
+    timeline = crowded(setup_core_ms, step_core_ms)
+    in_steps = np.isclose(timeline.own.seconds, 1e-3 * (10.0 + step_core_ms))
+    stretch = Stretch(0.0, 1.0, STEPS, True, in_steps.astype(np.float64), np.ones(len(timeline.calls)))
+    seconds = turns_s(stretch, timeline)
+    assert seconds[in_steps] == pytest.approx(np.full(2 * STEPS, 1e-3 * turns_ms))
 
 
 def test_a_late_rank_that_costs_more_comes_first() -> None:

@@ -57,7 +57,7 @@ def test_calls_of_one_size_are_latency_if_they_are_short_and_bytes_if_they_are_l
 def test_transfers_of_other_threads_alone_are_no_limit() -> None:
     """Those of queues and pools: what is said of a step is said of main threads."""
     profile: Any = SimpleNamespace(places=(SimpleNamespace(is_transfer=True, mean_s=0.0),))
-    facts: Any = SimpleNamespace(timeline=SimpleNamespace(ranks=2), run=SimpleNamespace(missing_ranks=[]))
+    facts: Any = SimpleNamespace(timeline=SimpleNamespace(ranks=2), run=RunInfo())
     assert communication(profile, facts) == []
 
 
@@ -76,6 +76,8 @@ def test_the_finding_says_what_it_counts_and_names_what_helps_most_first() -> No
     steps = Steps("trainer", np.arange(12), start_s, end_s)
     analysis = analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run), steps)
     (finding,) = [one for one in analysis.findings if one.kind == "communication-bound"]
+    partial = analyze(replace(analysis.ppg, run=replace(run, unrecorded_results=3)), steps)
+    assert not [one for one in partial.findings if one.kind == "communication-bound"], "it may be waiting"
     known, limit = finding.evidence.transfers, finding.evidence.step_limit
     assert known is not None and limit is not None
     whole_s = float(analysis.waits.transfer_s(timeline).sum()) / 2

@@ -75,3 +75,71 @@ class Started:
             else:
                 rank.end(status)
         return self.ranks[0].now
+
+
+@dataclass
+class Driven:
+    """A driver that marks steps, and two actors that work in them; all are there from a moment on in ms."""
+
+    folder: Path
+    start_ms: float = 1000.0
+
+    def __post_init__(self) -> None:
+        self.driver = self._process("driver", 0)
+        self.actors = [self._process("Trainer", number, made_as=str(number)) for number in (1, 2)]
+        self.step = 0
+
+    def _process(self, part: str, number: int, **meta: str) -> Rank:
+        told = {"part": part, "part_source": "framework", **meta}
+        name = f"host-{300 + number}-0.rec"
+        return Rank(self.folder, number, 0, told, start_ms=self.start_ms, name=name, role="member")
+
+    def steps(self, count: int) -> Driven:
+        """Steps of equal length."""
+        for _ in range(count):
+            begin = self.driver.now
+            for one in (self.driver, *self.actors):
+                one.work("step", STEP_MS)
+            self._mark(begin)
+        return self
+
+    def _mark(self, begin: float) -> None:
+        lasted = round((self.driver.now - begin) * MS)
+        told = {"step": self.step, "attributes": {"source": "user"}}
+        self.driver.writer.span(SPAN_TYPE["step"], "step", round(begin * MS), lasted, **told)
+        self.step += 1
+
+    def file(self, name: str, inode: int) -> Driven:
+        """The first actor writes or reads a file of a checkpoint, next to no time."""
+        at = round(self.actors[0].now * MS)
+        told = {"kind": "checkpoint", "file": "/ckpt", "inode": inode, "failed": 0}
+        self.actors[0].writer.span(SPAN_TYPE["other"], name, at - MS, MS, attributes=told)
+        return self
+
+    def dies(self, starts_ms: float, boots_ms: float, inode: int, waits: bool = True) -> Driven:
+        """The second actor dies, and is started again; the step under way ``waits`` for it, and what was lost is read,
+        or the other actor makes the steps meanwhile."""
+        before, self.actors = self.actors[1], self.actors[:1]
+        before.writer.close()
+        begin = self.driver.now
+        self.start_ms = begin + starts_ms
+        again = self._process("Trainer", 3, made_as="2")
+        if waits:
+            self.driver.sleep("load", starts_ms + boots_ms)
+            self.actors[0].sleep("load", starts_ms + boots_ms)
+            self.file("load", inode)
+        else:
+            self.steps(round((starts_ms + boots_ms) / STEP_MS))
+        again.work("load", boots_ms)
+        again.call("send", again.now + 1, seq=1)
+        self.actors.append(again)
+        if waits:
+            self.driver.work("step", STEP_MS)
+            self._mark(begin)
+        return self
+
+    def end(self) -> float:
+        """The end of all that are there; returns the moment in ms."""
+        for one in (self.driver, *self.actors):
+            one.end()
+        return self.driver.now

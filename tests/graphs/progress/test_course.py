@@ -13,7 +13,7 @@ from scalana.graphs.progress.rank_times import CheckpointFile
 from scalana.runtime.record import layout
 from tests.graphs.runs import build
 
-from .restarted import STEP_MS, Started
+from .restarted import STEP_MS, Driven, Started
 
 DAY_S = 10**9
 """What the clocks of :mod:`tests.graphs.runs` begin with."""
@@ -132,3 +132,27 @@ def test_of_many_ranks_some_are_looked_at() -> None:
     assert ranks_to_look_at(4) == {0, 1, 2, 3}
     some = ranks_to_look_at(1024)
     assert len(some) == 16 and {0, 1023} <= some
+
+
+def test_an_actor_that_is_started_again_begins_an_attempt(tmp_path: Path) -> None:
+    """The driver goes on: its steps are divided. Ten steps, a checkpoint, four that are lost, and one that waits for
+    the actor; the first four of these are repeated."""
+    job = Driven(tmp_path).steps(10).file("save", 5).steps(4).dies(700, 500, 5).steps(9)
+    run = build(tmp_path, start_unix_s=DAY_S + 0.5, seconds=(job.end() - 500) / 1000, exit_code=0).run
+    found = run.course
+    assert found is not None
+    assert [(one.steps, one.failure) for one in found.attempts] == [(14, "Trainer 1 ended"), (10, "")]
+    assert [(one.from_step, one.again) for one in found.resumed] == [(0, 0), (10, 4)]
+    seconds = found.parts_s()
+    # The step under way is made again: when it began is not known, so that it counts as start-up.
+    assert seconds["productive"] == pytest.approx((14 + 6) * STEP_MS / 1000, abs=0.011)
+    assert seconds["again"] == pytest.approx(3 * STEP_MS / 1000, abs=0.011)
+    assert seconds["start_up"] == pytest.approx(0.5 + 0.5 + STEP_MS / 1000, abs=0.011)
+    assert seconds["between"] == pytest.approx(0.7, abs=0.011)
+    assert any("Trainer 1 ended after" in one and "started again, as Trainer 2" in one for one in run.warnings)
+
+
+def test_a_job_that_goes_on_without_an_actor_has_one_attempt(tmp_path: Path) -> None:
+    Driven(tmp_path).steps(10).dies(1500, 500, 5, waits=False).steps(5).end()
+    found = build(tmp_path).run.course
+    assert found is not None and [one.steps for one in found.attempts] == [35]

@@ -97,3 +97,12 @@ def test_programs_that_have_ended_count() -> None:
     after = doing_of(one, [os.getpid()])
     assert after.started_cpu_s - before.started_cpu_s > 0.05
     assert not after.is_debugged
+
+
+@pytest.mark.parametrize(("changed_s", "moves"), [(92.0, False), (None, True)])
+def test_functions_move_until_the_last_one_began(changed_s: float | None, moves: bool) -> None:
+    """Not until somebody looked at them."""
+    movement = Movement()
+    assert movement.take(100.0, {11: Doing(12, changed_s)})
+    assert movement.take(101.0, {11: Doing(1)})
+    assert movement.take(103.0, {11: Doing(1)}) is moves

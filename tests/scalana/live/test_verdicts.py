@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from scalana.detectors.when.rank_work import RankWork
 from scalana.live import follow
-from scalana.live.step_history import StepHistory
+from scalana.live.step_history import RankHistory, StepHistory
 from scalana.live.verdicts import Verdicts
 from scalana.live.view import Analysed, Cause
 from tests.scalana.live.growing import GrowingRun
@@ -107,3 +110,38 @@ def test_a_job_without_marked_steps_has_verdicts_too(tmp_path: Path, monkeypatch
         verdicts.close()
     [line] = said
     assert f"job.py:{PREPARE_LINE} prepare on rank 1 makes the others wait" in line and not line.startswith("step")
+
+
+def test_a_verdict_says_since_which_step_a_cause_costs_more() -> None:
+    verdict, seen = analysed(line=7), time.localtime(3600.0)
+    begun = replace(verdict.causes[0], since_step=12, since_unix_s=3600.0, begins=True)
+    line = Verdicts().take(replace(verdict, causes=(begun,)), 0.0)
+    assert f"makes the others wait 45 % of the time, since step 12 ({time.strftime('%H:%M:%S', seen)}), 30 %" in line
+
+
+def test_a_verdict_on_a_rank_that_is_slow_as_a_whole_names_no_line() -> None:
+    verdict, verdicts = analysed(line=7), Verdicts()
+    whole = replace(verdict.causes[0], kind="slow-rank", what="Rank 2 is slow, from step 12 on.", is_whole=True)
+    line = verdicts.take(replace(verdict, causes=(whole,)), 0.0)
+    assert ": 100 ms a step, rank 2 is slow, from step 12 on: the others wait 45 % of the time" in line
+    for line in (8, 9):  # where most of it shows is chance
+        assert not verdicts.take(replace(verdict, causes=(replace(whole, file="a.py", line=line),)), 0.0)
+
+
+def work_of(first: int, longer: float, ranks: int = 4, count: int = 20) -> RankWork:
+    """Some steps in which rank 2 works longer."""
+    number = np.arange(first, first + count)
+    work_s = 0.1 + 0.001 * np.random.default_rng(first).random((count, ranks))
+    work_s[:, 2] *= longer
+    return RankWork(number, work_s, np.zeros((count, ranks)))
+
+
+def test_earlier_looks_show_since_when_a_rank_is_slow() -> None:
+    history = RankHistory()
+    assert history.since([2]) is None
+    for first, longer in ((0, 1.0), (20, 1.0), (40, 1.5), (55, 1.5)):  # looks overlap
+        history.work = work_of(first, longer).after(history.work)
+    assert history.work is not None and history.work.number.tolist() == list(range(75))
+    assert history.since([2]) == 40 and history.since([1]) is None and history.since([1, 2]) is None
+    assert history.work.last(30).number.tolist() == list(range(45, 75))
+    assert len(work_of(80, 1.0, ranks=3).after(history.work)) == 20  # those of another job

@@ -1,7 +1,8 @@
 """Times requests to the process of a Manager of :mod:`multiprocessing`: spans of the type ``serialisation``.
 
 A request takes tens of microseconds, so that a span is for many of them that come one after another: it says how many,
-and how long they take together. What is asked to wait (locks, queues) is no such request.
+and how long they take together. Requests in which one may wait (queues, events) are no such requests, but messages and
+signals of :mod:`scalana.runtime.remote.managers.waits`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from _thread import _local
 
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
+from scalana.runtime.record.span_kinds import REQUESTS
 from scalana.runtime.remote import calls, pickles
+from scalana.runtime.remote.managers import waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,13 +21,6 @@ if TYPE_CHECKING:
 
     Moment = tuple[int, int]
 
-REQUESTS = "requests"
-"""Behind ``pickle`` in the name of such a span."""
-WAITED_FOR = frozenset(
-    ("Queue", "JoinableQueue", "Event", "Lock", "RLock", "Semaphore", "BoundedSemaphore", "Condition", "Barrier")
-    + ("Pool", "AsyncResult", "Iterator")
-)
-"""Types of objects in a Manager that let who asks wait."""
 STRETCH_NS = 5_000_000
 """What the requests of one span take together, at least, where as many come."""
 _patches = Patches("multiprocessing")
@@ -57,24 +53,40 @@ class Stretch:
 def patch(module: Any) -> None:
     """See requests of proxies; ``module`` is ``multiprocessing.managers``."""
     _patches.surround(module.BaseProxy, "_callmethod", _begin, _answered, "requests to a Manager")
+    _patches.surround(module.Server, "serve_client", waits.serve, waits.served, "messages of a Manager's queues")
 
 
-def _begin(arguments: tuple[Any, ...]) -> Moment | None:
+def _begin(arguments: tuple[Any, ...]) -> Moment | waits.Request | None:
+    if session.core is None:
+        return None
+    try:
+        proxy, method, *args = arguments
+        roles = waits.roles_of(type(proxy))
+        if roles.waits:
+            given, by_name = (args[0] if args else ()), (args[1] if len(args) > 1 else {})
+            return waits.Request(roles, proxy, method, given, by_name)
+    except Exception as failure:
+        _patches.failed("requests to a Manager", failure)
+        return None
     return calls.moment()
 
 
 def _answered(
-    since: Moment | None, arguments: tuple[Any, ...], result: Any, failure: type[BaseException] | None
+    state: Moment | waits.Request | None,
+    arguments: tuple[Any, ...],
+    result: Any,
+    failure: type[BaseException] | None,
 ) -> None:
     until = calls.moment()
-    if since is None or until is None:
+    if state is None or until is None:
         return
     try:
-        if arguments[0]._token.typeid not in WAITED_FOR:
-            _requested(since, until)
+        if isinstance(state, waits.Request):
+            state.answered(result, failure is not None)
+        else:
+            _requested(state, until)
     except Exception as unexpected:
-        session.pass_on(unexpected)
-        session.note(f"requests to a Manager: {unexpected!r}")
+        _patches.failed("requests to a Manager", unexpected)
 
 
 def _requested(since: Moment, until: Moment) -> None:
