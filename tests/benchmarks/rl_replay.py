@@ -4,8 +4,8 @@ Run: python tests/benchmarks/rl_replay.py [speed] [loop] [trl] [verl]
 
 ``speed`` simulates 8,192 trajectories on a thousand replicas. ``loop`` records a loop of four processes that sleep
 where a GPU would compute (`tests/tools/rl_job.py`), and replays it; ``trl`` does so with TRL's GRPO on two processes
-(`make rl`), and ``verl`` with GRPO of verl on two trainers and two replicas (`make verl`); both need a calm machine. Costs are fitted to the first half of the steps, and the second half is
-compared.
+(`make rl`), and ``verl`` with GRPO of verl on two trainers and two replicas (`make verl`); both need a calm machine.
+Costs are fitted to the first half of the steps, and the second half is compared.
 """
 
 from __future__ import annotations
