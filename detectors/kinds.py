@@ -92,12 +92,12 @@ KINDS = (
         "Ranks are ready to run, but wait for a core.",
         (
             Claim(
-                "{Ranks} {takes|take} {times:slow_times} times as long as the others from step {count:slow_since} on, "
-                "ready to run, but without a core",
+                "{Ranks} {waits|wait} for a core from step {count:slow_since} on, and {takes|take} {times:slow_times} "
+                "times as long as the others",
                 ("slow_times", "slow_since"),
             ),
             Claim(
-                "{Ranks} {takes|take} {times:slow_times} times as long as the others, ready to run, but without a core",
+                "{Ranks} {waits|wait} for a core, and {takes|take} {times:slow_times} times as long as the others",
                 ("slow_times",),
             ),
             Claim("{Ranks} {is|are} ready to run here, but {waits|wait} for a core"),

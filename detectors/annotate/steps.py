@@ -127,7 +127,9 @@ def _counted(finding: Finding, by_step: FloatArray, costs: CostByStep, steps: St
     if place is None or place.seconds_others is None:
         return None
     longer = costs.longer_s(finding) if place.seconds_others <= NEXT_TO_NOTHING * place.seconds_here else None
-    present = steps_with_cost(longer[1], costs.timeline.period_s) if longer is not None else None
+    if longer is None:
+        return None
+    present = steps_with_cost(longer[1], max(costs.timeline.period_s, costs.seen_every_s(finding)))
     if present is None:
         return None
     if steps.source == REPEATED and steps.warm_up == 0 and present.any():

@@ -82,6 +82,8 @@ class RankWork:
 def late_since(more: FloatArray, fewest: int = FEWEST_STEPS) -> int | None:
     """The row of the step from which on a rank takes longer, by a part ``more`` than others ``[steps]``; 0 where it
     does in all, None where it does not, or in too few."""
+    if 2 * np.count_nonzero(more >= ORDINARY) < fewest:
+        return None  # most ranks: the rest takes longer
     trend = trend_of(more)
     jumps = trend is not None and trend.shape is Shape.JUMP and trend.before_s < ORDINARY <= trend.after_s
     since = trend.jump if trend is not None and jumps else 0

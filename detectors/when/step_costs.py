@@ -47,15 +47,11 @@ class CostByStep:
 
         What all take longer from step to step costs nobody anything.
         """
-        targets = np.unique(self.table.target[finding.entries])
-        activities = targets[targets < self.table.numbering.transfer]
         here = np.array(sorted(finding.ranks), np.int64)
         others = np.setdiff1d(self.timeline.locations.rank, here)
-        if not len(activities) or not len(here) or not len(others):
+        rows = self._rows(finding)
+        if not len(rows) or not len(here) or not len(others):
             return None
-        activities = with_contexts_of_others(activities, finding.ranks, self.table.work, self.timeline)
-        activities = with_alternatives(activities, finding.ranks, self.table.choice, self.timeline)
-        rows = np.flatnonzero(np.isin(self.timeline.own.activity, activities))
         location = burst_locations(self.timeline)[self.timeline.own.burst[rows]]
         here, others = _some(here), _some(others)
         kept = np.isin(self.timeline.locations.rank[location], np.union1d(here, others))
@@ -64,6 +60,26 @@ class CostByStep:
         theirs = [self._of_rank(rank, rows, location, False) for rank in others.tolist()]
         work_s, time_s = np.maximum(np.mean(mine, axis=0) - np.median(theirs, axis=0), 0.0)
         return work_s, time_s
+
+    def seen_every_s(self, finding: Finding) -> float:
+        """The time at a finding's place that its ranks spend from one sample to the next, on average: longer than the
+        sampler's period, where that did not get a core in time. Infinite where nothing was seen."""
+        rows, own = self._rows(finding), self.timeline.own
+        rows = rows[own.samples[rows] > 0]
+        rows = rows[
+            np.isin(self.timeline.locations.rank[burst_locations(self.timeline)[own.burst[rows]]], finding.ranks)
+        ]
+        return float(own.seconds[rows].sum() / own.samples[rows].sum()) if len(rows) else np.inf
+
+    def _rows(self, finding: Finding) -> IntArray:
+        """Rows of own work at a finding's place, on all ranks; none where it is no work of its ranks."""
+        targets = np.unique(self.table.target[finding.entries])
+        activities = targets[targets < self.table.numbering.transfer]
+        if not len(activities):
+            return np.zeros(0, np.int64)
+        activities = with_contexts_of_others(activities, finding.ranks, self.table.work, self.timeline)
+        activities = with_alternatives(activities, finding.ranks, self.table.choice, self.timeline)
+        return np.flatnonzero(np.isin(self.timeline.own.activity, activities))
 
     def _of_rank(self, rank: int, rows: IntArray, location: IntArray, named: bool) -> FloatArray:
         """What some rows of own work come to in every step, in the location of a rank that does most of it: without

@@ -15,7 +15,8 @@ from scalana.graphs.arrays.types import BoolArray, FloatArray
 
 def steps_with_cost(cost_s: FloatArray, period_s: float) -> BoolArray | None:
     """In which steps there is more than a minor part of what a step usually costs that has any ``[steps]``. None where
-    that is not seen in each of them: it takes no longer than the time between few samples (``period_s``)."""
+    that is not seen in each of them: it takes no longer than the time between few samples (``period_s``, on average
+    where they see it)."""
     total_s = float(cost_s.sum())
     if total_s <= 0.0:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from scalana.detectors import analyze
@@ -72,9 +74,11 @@ def analyse(program, *, period_s=0.0, on_cpu=True, rank_of=None, **options):
     return [(names[f.line - 1], f) for f in found], waits
 
 
-def analysed(program, **options):
-    """The whole analysis of a program, by all detectors."""
+def analysed(program, samples=None, **options):
+    """The whole analysis of a program, by all detectors; ``samples`` are behind each row of own work."""
     timeline, names = simulate(program, **options)
+    if samples is not None:
+        timeline = replace(timeline, own=replace(timeline.own, samples=np.full(len(timeline.own), samples)))
     psg = structure(names)
     run = RunInfo(ranks=timeline.ranks, seconds=float(timeline.locations.end_s.max()))
     return analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run))

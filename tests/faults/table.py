@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.proof.results import Machine, commit, today
 
+from .program import JOBS
 from .trial import Judged
 
 _HEADING = "## What was measured"
@@ -75,7 +76,8 @@ def _cell(runs: Counter[tuple[str, str]], wrong: Counter[tuple[str, str]], key: 
 
 
 def _jobs(judged: Sequence[Judged]) -> list[str]:
-    return list(dict.fromkeys(one.trial.job for one in judged))
+    there = {one.trial.job for one in judged}
+    return [job for job in JOBS if job in there]
 
 
 def _wrong(judged: Sequence[Judged]) -> list[Judged]:

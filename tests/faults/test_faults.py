@@ -66,7 +66,9 @@ def test_a_thousand_runs_are_of_all_kinds() -> None:
     chosen = trials(1000, TOOLS, range(1, 8))
     assert len(chosen) == 1000 and {one.fault for one in chosen} == set(FAULTS)
     assert {one.job for one in chosen} == {"plain", "threads", "pool", "executor", "mpi", "torch", "ray"}
-    assert all(len({one.fault for one in chosen if one.job == job}) > 0.9 * len(FAULTS) for job in ("mpi", "torch"))
+    assert all(
+        len({one.fault for one in chosen if one.job == job}) > 0.9 * len(FAULTS) for job in ("mpi", "torch", "ray")
+    )
     assert {one.around for one in chosen} == {"", "clock", "sitecustomize", "pdb", "gdb"}
     assert {one.job for one in trials(200, Tools(), range(1, 8))} == {"plain", "threads", "pool", "executor"}
 

@@ -261,7 +261,7 @@ def trials(count: int, tools: Tools, tick_of: Sequence[int]) -> list[Trial]:
             some = [Trial(job, fault, tick, around)]
             if number % 4 == turn % 4:
                 some.append(Trial(("mpi", "torch")[(turn + turn // 4) % 2], fault, tick))
-            if number % 24 == turn % 24:
+            if number % 12 == turn % 12:
                 some.append(Trial("ray", fault, tick))
             found += [trial for trial in some if possible(trial, tools)]
         turn += 1

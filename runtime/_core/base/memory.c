@@ -59,7 +59,7 @@ void memory_forget_lasting(void)
 static const struct lasting_range *lasting_around_locked(uintptr_t from, size_t size)
 {
     for (size_t i = 0; i < lasting_count; i++) {
-        if (from >= lasting[i].low && from < lasting[i].high && size <= lasting[i].high - from) {
+        if (memory_holds(lasting[i].low, lasting[i].high, from, size)) {
             return &lasting[i];
         }
     }

@@ -21,6 +21,13 @@ typedef struct {
 
 #define MEMORY_MAX_RANGES 512
 
+/* Whether all of `size` bytes lie from `low` up to `high`. They may begin at any number, as in a chain that breaks while it
+ * is read: adding to the last ones would wrap around. */
+static inline bool memory_holds(uintptr_t low, uintptr_t high, uintptr_t from, size_t size)
+{
+    return from >= low && from < high && size <= high - from;
+}
+
 /* The best guarded access that this process is allowed. */
 enum memory_access memory_guarded_access(void);
 bool memory_read(enum memory_access access, void *to, uintptr_t from, size_t size);

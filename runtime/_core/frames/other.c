@@ -47,7 +47,7 @@ static void drop_windows(void)
 static const uint8_t *frame_in_window(enum memory_access access, uintptr_t at)
 {
     for (unsigned i = 0; i < 2; i++) {
-        if (at >= windows[i].low && at + layout.frame_size <= windows[i].high) {
+        if (memory_holds(windows[i].low, windows[i].high, at, layout.frame_size)) {
             return windows[i].bytes + (at - windows[i].low);
         }
     }
@@ -60,7 +60,11 @@ static const uint8_t *frame_in_window(enum memory_access access, uintptr_t at)
         w->low = lasting > lowest ? lasting : lowest;
         w->high = at + layout.frame_size;
         oldest_window ^= 1;
-        return memory_read(access, w->bytes, w->low, w->high - w->low) ? w->bytes + (at - w->low) : NULL;
+        if (!memory_read(access, w->bytes, w->low, w->high - w->low)) {
+            w->low = w->high = 0; /* nothing of it may be found there later */
+            return NULL;
+        }
+        return w->bytes + (at - w->low);
     }
     /* The frame's own page first, then those below: whatever of these is mapped. */
     memory_range ranges[WINDOW_PAGES];

@@ -140,7 +140,7 @@ def test_a_rank_whose_core_another_program_takes_from_a_step_on() -> None:
     assert finding.kind == "waiting-for-core"
     assert finding.evidence.slow_rank.slow_since == pytest.approx(35, abs=1)
     assert finding.saving_s == pytest.approx(seconds_of(busy_core) - seconds_of(sound), rel=0.1)
-    assert "ready to run, but without a core" in claim(finding, RANKS) and "from step 3" in claim(finding, RANKS)
+    assert "waits for a core from step 3" in claim(finding, RANKS) and "3.0 times" in claim(finding, RANKS)
     assert "Other programs" in finding.advice
 
 

@@ -61,3 +61,13 @@ def test_samples_at_the_border_of_a_step_are_none_of_its_cost() -> None:
     cost_s[1::10] = PERIOD_S / 2
     present = steps_with_cost(cost_s, PERIOD_S)
     assert present is not None and np.flatnonzero(present).tolist() == list(range(0, COUNT, 10))
+
+
+@pytest.mark.parametrize(("samples", "counted"), [(1, False), (10, True)])
+def test_steps_are_counted_only_where_the_samples_are_dense(samples: int, counted: bool) -> None:
+    """A sampler that gets no core sees one moment of 50 ms: what it sees in a third of the steps may be in each."""
+    analysis = analysed(evaluating(lambda step: step % 3 == 0, 50.0), samples=samples)
+    known = next(one for one in analysis.findings if one.ranks == [0]).evidence.in_steps
+    assert known is not None and known.counted == counted
+    if counted:
+        assert known.steps in (33, 34)
