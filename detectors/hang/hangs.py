@@ -190,17 +190,6 @@ def _finding(
     longest = max(calls, key=lambda call: call.seconds)
     operation = BY_CODE[longest.operation].name
     root = Hop(rank, place.file, line, psg.function_of(vertex) if known else "", psg[vertex].kind.value, "", 0.0)
-    symptom_place = psg[longest.vertex].place
-    symptom = Hop(
-        longest.rank,
-        symptom_place.file,
-        symptom_place.line,
-        psg.function_of(longest.vertex),
-        psg[longest.vertex].kind.value,
-        operation,
-        lost,
-        len({call.rank for call in calls}),
-    )
     circle = _circle(rank, by_rank)
     also_in = BY_CODE[by_rank[rank].operation].name if rank in by_rank else None
     evidence = Evidence(
@@ -227,10 +216,18 @@ def _finding(
         lost_s=lost,
         lost_share=lost / max(total_s, 1e-300),
         saving_s=longest.seconds,
-        path=[symptom, root],
+        path=[_symptom(longest, psg, lost, len({call.rank for call in calls})), root],
         evidence=evidence,
         advice=advise(rank, operation, by_rank, circle, _asks(vertex, psg), run.names, last.child is not None),
     )
+
+
+def _symptom(call: OpenCall, psg: PSG, lost_s: float, ranks: int) -> Hop:
+    """Where a call waits, for others too."""
+    vertex = psg[call.vertex]
+    operation = BY_CODE[call.operation].name
+    function = psg.function_of(call.vertex)
+    return Hop(call.rank, vertex.place.file, vertex.place.line, function, vertex.kind.value, operation, lost_s, ranks)
 
 
 def _code_place(last: LastPlace, psg: PSG) -> CodePlace | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from scalana.detectors.finding import Finding
 from scalana.detectors.rl.account import TOKEN, Prediction, RLAccount
 from scalana.detectors.rl.cause_table import Cause
@@ -50,87 +52,69 @@ TAKES = {True: "it takes", False: "they take"}
 """By whether it is one process."""
 
 
+ADVICE = {
+    "long-tail": "No assignment ends before the longest trajectory. Cap the length{cap}, or end the rollout when most "
+    "are done and continue the rest in the next step{partial}. ",
+    "assignment": "Assign trajectories by expected length, longest first, or let free processes fetch the next "
+    "one{balance}.",
+    "verifier": "Score answers as they finish, while others are still generated{overlapped-verifier}; use more "
+    "workers, and a timeout per answer. A verifier twice as fast: {faster-verifier.step}.",
+    "weight-sync": "Send weights in few large pieces, from all processes that hold a part instead of from "
+    "one{sharded-sync}, and let generation begin with the first layers.",
+    "data-transfer": "Let every process prepare its own part ahead of the step, and send references or packed tensors "
+    "instead of objects.",
+    "evaluation": "Evaluate in parallel to training (RLlib: evaluation_parallel_to_training), less often, on fewer "
+    "episodes, or with more processes.",
+    "starvation": "Give more devices to generation, or shorten its longest answers: training consumes trajectories "
+    "faster than they arrive. Twice as many generating processes: {more-rollouts.step}. Let training run "
+    "more versions behind where possible.",
+    "training-imbalance": "Balance the training tokens per process: sort rows by length and distribute them, or pack "
+    "them{balanced-rows}.",
+}
+"""What to do, by cause. A field is the effect of a change of :data:`CHANGES`."""
+CHEAPER = {
+    True: "More tensor parallelism or a faster engine makes each token cheaper.",
+    False: "A cheaper {unit} helps as much.",
+}
+"""The same of long tails, by whether lengths are those of tokens."""
+ESTIMATED = " With lengths estimated from other answers to the same prompt:{expected-first}."
+SPREAD = " Spreading the answers to one prompt over all processes also helps{spread-groups}."
+"""The same of assignments."""
+SLOW = {
+    True: "It is slower because it runs code that others hardly run: check what leads to this line, not the "
+    "machine{no-slow-process}.",
+    False: "Slower than others with equal sequence lengths and batch: check the device and host of this process "
+    "(clocks, temperature, other jobs, its own core), or replace it{no-slow-process}.",
+}
+"""What to do about slow processes, by whether one is slow at a line of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a change would bring, in words."""
+
+    step: str
+    """The step now and then."""
+    is_known: bool
+
+    def __str__(self) -> str:
+        return f" ({self.step})" if self.is_known else ""
+
+
 def advice_of(cause: Cause, finding: Finding, account: RLAccount, predicted: dict[str, Prediction]) -> str:
     """What to do, in sentences."""
     now_s = float(account.step_s.mean())
-
-    def bring(change: str) -> str:
-        prediction = predicted.get(change)
-        if prediction is None or not prediction.trusted or prediction.step_s <= 0.0:
-            return ""
-        return f" ({now_s:.3g} -> {prediction.step_s:.3g} s per step)"
-
+    effects = {change: _effect(predicted.get(change), now_s) for change in CHANGES}
+    at_line = finding.evidence.at_line
+    text = ADVICE.get(cause.key, SLOW[at_line is not None and at_line.own_line])
     if cause.key == "long-tail":
-        cheaper = (
-            "More tensor parallelism or a faster engine makes each token cheaper."
-            if account.unit == TOKEN
-            else f"A cheaper {account.unit} helps as much."
-        )
-        return (
-            f"No assignment ends before the longest trajectory. Cap the length{bring('cap')}, or end the rollout when "
-            f"most are done and continue the rest in the next step{bring('partial')}. {cheaper}"
-        )
+        text += CHEAPER[account.unit == TOKEN]
     if cause.key == "assignment":
-        deal = (
-            f" Spreading the answers to one prompt over all processes also helps{bring('spread-groups')}."
-            if "spread-groups" in predicted
-            else ""
-        )
-        known = (
-            f" With lengths estimated from other answers to the same prompt:{bring('expected-first')}."
-            if bring("expected-first")
-            else ""
-        )
-        return (
-            "Assign trajectories by expected length, longest first, or let free processes fetch the next "
-            f"one{bring('balance')}.{known}{deal}"
-        )
-    if cause.key == "verifier":
-        return (
-            f"Score answers as they finish, while others are still generated{bring('overlapped-verifier')}; use more "
-            "workers, and a timeout per answer. A verifier twice as fast: "
-            f"{_step(predicted, 'faster-verifier', now_s)}."
-        )
-    if cause.key == "weight-sync":
-        return (
-            "Send weights in few large pieces, from all processes that hold a part instead of from "
-            f"one{bring('sharded-sync')}, and let generation begin with the first layers."
-        )
-    if cause.key == "data-transfer":
-        return (
-            "Let every process prepare its own part ahead of the step, and send references or packed tensors instead "
-            "of objects."
-        )
-    if cause.key == "evaluation":
-        return (
-            "Evaluate in parallel to training (RLlib: evaluation_parallel_to_training), less often, on fewer "
-            "episodes, or with more processes."
-        )
-    if cause.key == "starvation":
-        return (
-            "Give more devices to generation, or shorten its longest answers: training consumes trajectories faster "
-            f"than they arrive. Twice as many generating processes: {_step(predicted, 'more-rollouts', now_s)}. Let "
-            "training run more versions behind where possible."
-        )
-    if cause.key == "training-imbalance":
-        return (
-            "Balance the training tokens per process: sort rows by length and distribute them, or pack "
-            f"them{bring('balanced-rows')}."
-        )
-    if finding.evidence.at_line is not None and finding.evidence.at_line.own_line:
-        return (
-            "It is slower because it runs code that others hardly run: check what leads to this line, not the "
-            f"machine{bring('no-slow-process')}."
-        )
-    return (
-        "Slower than others with equal sequence lengths and batch: check the device and host of this process "
-        f"(clocks, temperature, other jobs, its own core), or replace it{bring('no-slow-process')}."
-    )
+        text += ESTIMATED * effects["expected-first"].is_known + SPREAD * ("spread-groups" in predicted)
+    return text.format_map({**effects, "unit": account.unit})
 
 
-def _step(predicted: dict[str, Prediction], change: str, now_s: float) -> str:
-    """The step with a change, where that can be relied on."""
-    prediction = predicted.get(change)
+def _effect(prediction: Prediction | None, now_s: float) -> Effect:
     if prediction is None or not prediction.trusted:
-        return "not predicted"
-    return f"{now_s:.3g} -> {prediction.step_s:.3g} s per step"
+        return Effect("not predicted", is_known=False)
+    return Effect(f"{now_s:.3g} -> {prediction.step_s:.3g} s per step", is_known=prediction.step_s > 0.0)

@@ -205,6 +205,21 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
         tokens[untold] = np.nan_to_num(tokens[untold])  # who has such a phase while others train
     called = _calls_by_phase(timeline, processes, pieces, of_phases, wait_s, steps)
     called[~counted] = 0.0
+    vertex, line, moved = _places(spans, rows, meaning)
+    if named is not None:
+        vertex = named.vertex
+    handed = np.concatenate([_handed(timeline, int(locations[rank]), part) for rank, part in pieces.items()])
+    of_driver, line_of_driver, seconds = place_of(timeline, _in_steps(handed, timeline, processes))
+    if of_driver >= 0 and seconds > own[:, :, Doing.DATA].sum() / 2:
+        vertex[Doing.DATA], line[Doing.DATA] = of_driver, line_of_driver
+    return Loop(
+        steps, processes, own, called, tokens, passed, trajectories, index, vertex, line, moved, first + kept.first,
+        named is not None,
+    )  # fmt: skip
+
+
+def _places(spans: Spans, rows: IntArray, meaning: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Vertex and line at which phases begin most often, and the bytes that they move, by what they are ``[doings]``."""
     vertex, line, moved = np.full(DOINGS, -1), np.zeros(DOINGS, np.int64), np.zeros(DOINGS)
     for doing in Doing:
         those = rows[meaning[spans.table.name[rows]] == doing]
@@ -216,20 +231,15 @@ def find_loop(ppg: PPG, wait_s: FloatArray) -> Loop | None:
             vertex[doing] = np.bincount(places.astype(np.int64)).argmax()
             lines = spans.line[those][places == vertex[doing]]
             line[doing] = np.bincount(lines.astype(np.int64)).argmax()
-    if named is not None:
-        vertex = named.vertex
-    handed = np.concatenate([_handed(timeline, int(locations[rank]), part) for rank, part in pieces.items()])
+    return vertex, line, moved
+
+
+def _in_steps(calls: IntArray, timeline: Timeline, processes: list[Process]) -> IntArray:
+    """Those of some calls that lie in the steps of their processes."""
     begin_s, end_s = (np.array([process.bounds_s[at] for process in processes]) for at in (0, -1))
-    who = timeline.locations.rank[timeline.calls.location[handed]].astype(np.int64)
-    at_s = timeline.calls.enter_s[handed]
-    handed = handed[(at_s > begin_s[who]) & (at_s <= end_s[who])]
-    of_driver, line_of_driver, seconds = place_of(timeline, handed)
-    if of_driver >= 0 and seconds > own[:, :, Doing.DATA].sum() / 2:
-        vertex[Doing.DATA], line[Doing.DATA] = of_driver, line_of_driver
-    return Loop(
-        steps, processes, own, called, tokens, passed, trajectories, index, vertex, line, moved, first + kept.first,
-        named is not None,
-    )  # fmt: skip
+    who = timeline.locations.rank[timeline.calls.location[calls]].astype(np.int64)
+    at_s = timeline.calls.enter_s[calls]
+    return calls[(at_s > begin_s[who]) & (at_s <= end_s[who])]
 
 
 def _iterations(spans: Spans, pieces: dict[int, Pieces]) -> tuple[int, dict[int, list[float]]]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from scalana.detectors.account import TimeSplit
 from scalana.detectors.analysis import Analysis
-from scalana.detectors.delays.targets import TargetKind
+from scalana.detectors.delays.targets import Numbering, TargetKind
 from scalana.detectors.efficiency.run_efficiency import EFFICIENCY, RunEfficiency
 from scalana.detectors.noise.contention import calls_without_core_s, turns_s
 from scalana.detectors.noise.verdict import error_of_sums
@@ -26,7 +26,7 @@ from scalana.graphs.metrics import burst_locations
 from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.graphs.structure.align import align
 from scalana.graphs.structure.psg import PSG, Vertex, VertexKind
-from scalana.graphs.timeline import Timeline
+from scalana.graphs.timeline import Activities, Timeline
 
 PARTIAL = ("record of rank", "damaged", "exit code")
 """What tells the warnings of a run of which something is missing from others."""
@@ -97,20 +97,8 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     timeline, psg, table = analysis.ppg.timeline, analysis.ppg.psg, analysis.blame
     numbering = table.numbering
     size, activities = numbering.wait, numbering.activities
-    kind = np.full(size, int(TargetKind.CARRIED_IN), dtype=np.int64)
-    kind[:activities] = TargetKind.OWN
-    kind[activities : numbering.unresolved] = TargetKind.TRANSFER
-    kind[numbering.unresolved : numbering.carried_in] = TargetKind.UNRESOLVED
-    vertices = np.arange(numbering.vertices)
-    vertex = np.concatenate([timeline.activities.vertex, vertices, vertices, [-1]]).astype(np.int64)
-    vertex[vertex >= len(psg)] = -1
-    line = np.full(size, -1, dtype=np.int64)
-    line[:activities] = timeline.activities.line
-
-    def column() -> FloatArray:
-        return np.zeros(size)
-
-    work, transfer, core_wait, error = column(), column(), column(), column()
+    kind, vertex, line = _targets(numbering, timeline.activities, len(psg))
+    work, transfer, core_wait, error = (np.zeros(size) for _ in range(4))
     own = timeline.own
     main = timeline.locations.is_main[burst_locations(timeline)[own.burst]]
     on_main = own.activity[main]
@@ -142,11 +130,7 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
     turns[of_call] += by_vertex(starved)
     error = np.hypot(error, UNEXPLAINED_NOISE * turns)
     setup = np.where(vertex >= 0, is_setup[np.maximum(vertex, 0)], kind == TargetKind.CARRIED_IN)
-    # What a rank does in front of the call that sets up communication counts as work on that call's line.
-    places = [psg[v].place for v in np.flatnonzero(is_setup[: len(psg)]).tolist() if psg[v].kind is VertexKind.COMM]
-    lines = {(place.file, place.line) for place in places if place.line > 0}
-    for target in np.flatnonzero((kind == TargetKind.OWN) & (vertex >= 0)).tolist():
-        setup[target] |= (psg[int(vertex[target])].place.file, int(line[target])) in lines
+    _add_work_before_setup(setup, psg, is_setup, np.where(kind == TargetKind.OWN, vertex, -1), line)
     run = analysis.ppg.run
     # Ranks without a record are taken for average ones.
     recorded = len(np.unique(timeline.locations.rank[timeline.locations.is_main]))
@@ -159,6 +143,31 @@ def run_costs(analysis: Analysis, name: str) -> RunCosts:
         whole * transfer, whole * core_wait, whole * error, np.asarray(setup, dtype=bool), run.cwd,
         bool(run.cores.sharing()), warnings, run.names, analysis.section(EFFICIENCY),
     )  # fmt: skip
+
+
+def _targets(numbering: Numbering, activities: Activities, vertices: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Kind, vertex and line of every target that is no wait, -1 where it has none ``[targets]``."""
+    kind = np.full(numbering.wait, int(TargetKind.CARRIED_IN), dtype=np.int64)
+    kind[: numbering.activities] = TargetKind.OWN
+    kind[numbering.activities : numbering.unresolved] = TargetKind.TRANSFER
+    kind[numbering.unresolved : numbering.carried_in] = TargetKind.UNRESOLVED
+    each = np.arange(numbering.vertices)
+    vertex = np.concatenate([activities.vertex, each, each, [-1]]).astype(np.int64)
+    vertex[vertex >= vertices] = -1
+    line = np.full(numbering.wait, -1, dtype=np.int64)
+    line[: numbering.activities] = activities.line
+    return kind, vertex, line
+
+
+def _add_work_before_setup(
+    setup: npt.NDArray[np.bool_], psg: PSG, is_setup: npt.NDArray[np.bool_], vertex: IntArray, line: IntArray
+) -> None:
+    """What a rank does in front of the call that sets up communication counts as work on that call's line. ``vertex``
+    is -1 for what is no own work ``[targets]``."""
+    places = [psg[v].place for v in np.flatnonzero(is_setup[: len(psg)]).tolist() if psg[v].kind is VertexKind.COMM]
+    lines = {(place.file, place.line) for place in places if place.line > 0}
+    for target in np.flatnonzero(vertex >= 0).tolist():
+        setup[target] |= (psg[int(vertex[target])].place.file, int(line[target])) in lines
 
 
 def setup_vertices(psg: PSG, cwd: str) -> npt.NDArray[np.bool_]:

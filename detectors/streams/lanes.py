@@ -179,10 +179,48 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
     step_of = np.full(len(timeline.instances), -1, np.int64)
     step_of[instance[known]] = step[known]
     _end_together(doings, np.flatnonzero(marked & communicates & (instance >= 0)), instance, spans, timeline)
-    of_rank, lanes, told = {}, [], _Attributes.of(spans)
+    every = _Every(
+        doings, _Attributes.of(spans), blocks & ~copies, marked, communicates, begins, call, instance, start, end,
+        step, len(kinds),
+    )  # fmt: skip
+    of_rank, lanes = {}, []
     windows, steps_of = all_windows(doings, spans)
     for number in windows:
-        mine = doings.rank == number
+        steps = np.array([np.mean([weights.get(one, 1.0) for one in some]) for some in steps_of[number]])
+        of_rank[number] = every.of_rank(number, windows[number], steps)
+        lanes += _streams(spans, number, doings, (doings.rank == number) & doings.on_device)
+    return Devices(of_rank, kinds, weight, step_of, weights, blocks, lanes, bool(marked.any()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Every:
+    """What the devices and hosts of all ranks did, ``[doings]`` each but for some."""
+
+    doings: Doings
+    told: _Attributes
+    blocks: BoolArray
+    """Whether a host blocks in it until its device has nothing left to do ``[kinds of work]``."""
+    marked: BoolArray
+    """Whether it lies between marks."""
+    communicates: BoolArray
+    begins: BoolArray
+    """Whether C++ waits for it, and marks no end."""
+    call: IntArray
+    """-1 for none."""
+    instance: IntArray
+    """-1 for none."""
+    start_s: FloatArray
+    """As it was marked."""
+    end_s: FloatArray
+    step: IntArray
+    kinds: int
+    """How many kinds of work there are."""
+
+    def of_rank(self, rank: int, windows: FloatArray, steps: FloatArray) -> Device:
+        """What a rank's device and host did; ``steps`` are how many steps each window stands for."""
+        doings, told, marked, communicates = self.doings, self.told, self.marked, self.communicates
+        start, end = self.start_s, self.end_s
+        mine = doings.rank == rank
         device = mine & doings.on_device
         own = np.flatnonzero(mine & ~doings.on_device)
         main = int(doings.thread[own].min(initial=1 << 40))
@@ -190,42 +228,39 @@ def devices_of(spans: Spans, timeline: Timeline, host: HostActivity, psg: PSG) -
         talk = np.flatnonzero(device & communicates)
         talk = talk[np.argsort(doings.start_s[talk], kind="stable")]
         helpers, busy_host = doings.of(beside), doings.of(own)
-        rows = np.flatnonzero(device & (marked | ~communicates))
+        rows, modules = np.flatnonzero(device & (marked | ~communicates)), np.flatnonzero(device & ~communicates)
         if (device & marked).any():
-            waits = own[(blocks & ~copies)[doings.what[own]]]  # a copy goes on when the device has nothing left to do
+            waits = own[self.blocks[doings.what[own]]]  # a copy goes on when the device has nothing left to do
             talk = talk[marked[talk]]
             marks = np.flatnonzero(device & marked)
             between = _between(told, doings.span[marks], start[marks], end[marks], communicates[marks])
-            awaited = doings.of(np.flatnonzero(device & begins))
+            awaited = doings.of(np.flatnonzero(device & self.begins))
             work = _marked_work(between, doings.what[marks], doings.of(waits), awaited)
             kernels = np.flatnonzero(device & ~marked & ~communicates)
-            work = _with_kernels(work, doings, kernels, table.step[doings.span[kernels]].astype(np.int64))
-            modules = np.flatnonzero(device & ~communicates)
-            seconds = _medians(doings.what[modules], end[modules] - start[modules], len(kinds))
+            work = _with_kernels(work, doings, kernels, self.step[kernels])
+            seconds = _medians(doings.what[modules], end[modules] - start[modules], self.kinds)
             shown = _joined(work, doings.of(talk))
             marks_s = np.unique(np.concatenate((between.start_host_s, between.end_host_s)))
         else:
-            work, shown = doings.of(np.flatnonzero(device & ~communicates)), doings.of(np.flatnonzero(device))
-            seconds = np.bincount(work.what, work.end_s - work.start_s, len(kinds)).astype(np.float64)
+            work, shown = doings.of(modules), doings.of(np.flatnonzero(device))
+            seconds = np.bincount(work.what, work.end_s - work.start_s, self.kinds).astype(np.float64)
             marks_s = np.zeros(0)
         begun, ended = doings.start_s[talk], doings.end_s[talk]
-        work = clipped(work, windows[number][:, 1], windows[number][:, 2])
-        of_rank[number] = Device(
+        work = clipped(work, windows[:, 1], windows[:, 2])
+        return Device(
             work,
-            Communication(begun, ended, instance[talk], call[talk], np.maximum.accumulate(ended)),
+            Communication(begun, ended, self.instance[talk], self.call[talk], np.maximum.accumulate(ended)),
             helpers,
             busy_host,
             shown,
-            windows[number],
-            np.array([np.mean([weights.get(one, 1.0) for one in some]) for some in steps_of[number]]),
-            np.bincount(doings.what[device & ~communicates], minlength=len(kinds)),
+            windows,
+            steps,
+            np.bincount(doings.what[modules], minlength=self.kinds),
             seconds,
-            _elements(told.elements, doings, np.flatnonzero(device & ~communicates), len(kinds)),
+            _elements(told.elements, doings, modules, self.kinds),
             _launched_s(work, told, doings.span[rows], start[rows], end[rows]),
             marks_s,
         )
-        lanes += _streams(spans, number, doings, device)
-    return Devices(of_rank, kinds, weight, step_of, weights, blocks, lanes, bool(marked.any()))
 
 
 def _end_together(doings: Doings, rows: IntArray, instance: IntArray, spans: Spans, timeline: Timeline) -> None:

@@ -6,6 +6,7 @@ import ast
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from scalana.frontend.python.nodes import Scope
 from scalana.frontend.python.source import statements
@@ -135,70 +136,102 @@ def _nest(scope: Scope, outer: dict[ast.AST, Scope]) -> None:
             _nest(statement, outer)
 
 
+Bound = Iterator[tuple[str, Binding]]
+"""Names and what they are bound to, in the order of the source."""
+
+
 def bindings_of(scope: Scope) -> dict[str, list[Binding]]:
     """What the names of one scope are bound to, in the order of the source; nested scopes are not entered."""
-    found: dict[str, list[Binding]] = {}
-
-    def bind(name: str, binding: Binding) -> None:
-        found.setdefault(name, []).append(binding)
-
-    def assign(target: ast.expr, kind: str, value: ast.AST, path: tuple[int, ...] = ()) -> None:
-        if isinstance(target, ast.Name):
-            bind(target.id, Binding(kind, value, path))
-        elif isinstance(target, (ast.Tuple, ast.List)):
-            for position, element in enumerate(target.elts):
-                assign(element, kind, value, (*path, position))
-        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and not path:
-            bind(target.value.id, Binding("appended", value))
-
-    for name, argument in parameters(scope):
-        bind(name, Binding("parameter", argument))
+    found: dict[str, list[Binding]] = {name: [Binding("parameter", argument)] for name, argument in parameters(scope)}
     for statement in statements(scope):
-        if isinstance(statement, ast.Import):
-            for alias in statement.names:
-                first = alias.name if alias.asname else alias.name.partition(".")[0]
-                bind(alias.asname or first, Binding("import", statement, name=first))
-        elif isinstance(statement, ast.ImportFrom):
-            for alias in statement.names:
-                star = alias.name == "*"
-                binding = Binding("star", statement) if star else Binding("from", statement, name=alias.name)
-                bind(alias.asname or alias.name, binding)
-        elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            bind(statement.name, Binding("function", statement))
-        elif isinstance(statement, ast.ClassDef):
-            bind(statement.name, Binding("class", statement))
-        elif isinstance(statement, ast.Assign):
-            for target in statement.targets:
-                assign(target, "value", statement.value)
-        elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
-            if statement.value is not None:
-                kind = "value" if isinstance(statement, ast.AnnAssign) else "appended"
-                assign(statement.target, kind, statement.value)
-            if isinstance(statement, ast.AnnAssign):
-                assign(statement.target, "annotation", statement.annotation)
-        elif isinstance(statement, (ast.For, ast.AsyncFor)):
-            assign(statement.target, "element", statement.iter)
-        elif isinstance(statement, (ast.With, ast.AsyncWith)):
-            for item in statement.items:
-                if item.optional_vars is not None:
-                    assign(item.optional_vars, "entered", item.context_expr)
-        elif isinstance(statement, ast.Expr):
-            call = statement.value
-            if (
-                isinstance(call, ast.Call)
-                and isinstance(call.func, ast.Attribute)
-                and call.func.attr in ("append", "add", "appendleft", "insert", "extend")
-                and isinstance(call.func.value, ast.Name)
-                and call.args
-            ):
-                kind = "extended" if call.func.attr == "extend" else "appended"
-                bind(call.func.value.id, Binding(kind, call.args[-1]))
-        for part in _parts_of_expressions(statement):
-            if isinstance(part, ast.NamedExpr):
-                assign(part.target, "value", part.value)
-            elif isinstance(part, ast.comprehension):
-                assign(part.target, "element", part.iter)
+        binder = _BINDERS.get(type(statement))
+        for name, binding in (*(binder(statement) if binder else ()), *_bound_in_expressions(statement)):
+            found.setdefault(name, []).append(binding)
     return found
+
+
+def _assigned(target: ast.expr, kind: str, value: ast.AST, path: tuple[int, ...] = ()) -> Bound:
+    if isinstance(target, ast.Name):
+        yield target.id, Binding(kind, value, path)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for position, element in enumerate(target.elts):
+            yield from _assigned(element, kind, value, (*path, position))
+    elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and not path:
+        yield target.value.id, Binding("appended", value)
+
+
+def _by_import(statement: ast.Import) -> Bound:
+    for alias in statement.names:
+        first = alias.name if alias.asname else alias.name.partition(".")[0]
+        yield alias.asname or first, Binding("import", statement, name=first)
+
+
+def _by_import_from(statement: ast.ImportFrom) -> Bound:
+    for alias in statement.names:
+        star = alias.name == "*"
+        binding = Binding("star", statement) if star else Binding("from", statement, name=alias.name)
+        yield alias.asname or alias.name, binding
+
+
+def _by_definition(statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Bound:
+    yield statement.name, Binding("class" if isinstance(statement, ast.ClassDef) else "function", statement)
+
+
+def _by_assignment(statement: ast.Assign) -> Bound:
+    for target in statement.targets:
+        yield from _assigned(target, "value", statement.value)
+
+
+def _by_annotation(statement: ast.AnnAssign) -> Bound:
+    if statement.value is not None:
+        yield from _assigned(statement.target, "value", statement.value)
+    yield from _assigned(statement.target, "annotation", statement.annotation)
+
+
+def _by_loop(statement: ast.For | ast.AsyncFor) -> Bound:
+    yield from _assigned(statement.target, "element", statement.iter)
+
+
+def _by_with(statement: ast.With | ast.AsyncWith) -> Bound:
+    for item in statement.items:
+        if item.optional_vars is not None:
+            yield from _assigned(item.optional_vars, "entered", item.context_expr)
+
+
+def _by_call(statement: ast.Expr) -> Bound:
+    """A call that puts something into a list, a set or a queue."""
+    call = statement.value
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args):
+        return
+    if call.func.attr in ("append", "add", "appendleft", "insert", "extend") and isinstance(call.func.value, ast.Name):
+        kind = "extended" if call.func.attr == "extend" else "appended"
+        yield call.func.value.id, Binding(kind, call.args[-1])
+
+
+_BINDERS: dict[type[ast.stmt], Callable[[Any], Bound]] = {
+    ast.Import: _by_import,
+    ast.ImportFrom: _by_import_from,
+    ast.FunctionDef: _by_definition,
+    ast.AsyncFunctionDef: _by_definition,
+    ast.ClassDef: _by_definition,
+    ast.Assign: _by_assignment,
+    ast.AnnAssign: _by_annotation,
+    ast.AugAssign: lambda statement: _assigned(statement.target, "appended", statement.value),
+    ast.For: _by_loop,
+    ast.AsyncFor: _by_loop,
+    ast.With: _by_with,
+    ast.AsyncWith: _by_with,
+    ast.Expr: _by_call,
+}
+"""What each kind of statement binds."""
+
+
+def _bound_in_expressions(statement: ast.stmt) -> Bound:
+    for part in _parts_of_expressions(statement):
+        if isinstance(part, ast.NamedExpr):
+            yield from _assigned(part.target, "value", part.value)
+        elif isinstance(part, ast.comprehension):
+            yield from _assigned(part.target, "element", part.iter)
 
 
 def _parts_of_expressions(statement: ast.stmt) -> Iterator[ast.AST]:

@@ -20,9 +20,6 @@ class Kind(enum.IntEnum):
     PYTHON = 5
 
 
-DEVICE_KINDS = (Kind.KERNEL, Kind.COPY)
-
-
 @dataclass(frozen=True, slots=True)
 class Track:
     """Where events follow each other or nest: a thread, or a stream of a device."""

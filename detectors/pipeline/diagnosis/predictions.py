@@ -143,10 +143,6 @@ class Planner:
         cut, seconds = self.best_cut(program, start)
         return self._prediction("repartition", cut_text(cut), program, cut, seconds)
 
-    def with_cut(self, program: Program, cut: IntArray, change: str, text: str) -> Prediction:
-        """A program with a given cut."""
-        return self._prediction(change, text, program, cut, self.evaluator(program)(cut))
-
     def schedule(
         self,
         schedule: Schedule,

@@ -35,11 +35,6 @@ class Roots:
     critical_s: FloatArray
     """What the critical path consists of ``[stages + 3]``; it adds up to the makespan."""
 
-    def stage_share(self) -> FloatArray:
-        """The share of all waiting that is rooted in a stage ``[stages]``."""
-        total = float(self.waiting_s.sum())
-        return self.waiting_s[:, :-3].sum(axis=0) / total if total > 0 else np.zeros(self.waiting_s.shape[1] - 3)
-
     def critical_share(self) -> FloatArray:
         """The share of the critical path that is computing of a stage ``[stages]``."""
         total = float(self.critical_s.sum())

@@ -502,8 +502,3 @@ class _Reading:
         posted = np.full(len(operations.sender), -np.inf)
         posted[operations.argument[posts]] = self.before[following]
         return posted
-
-
-def kinds_in(program: Program) -> list[Kind]:
-    """The kinds of action that a program has."""
-    return [kind for kind in Kind if bool((program.kind == kind).any())]

@@ -7,7 +7,7 @@ Words: a *stage* is a consecutive part of the model; a rank may hold several (vi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -205,22 +205,3 @@ def spread_costs(program: Program, costs: FloatArray) -> FloatArray:
     if costs.ndim == 2:
         return np.ascontiguousarray(costs[program.kind, program.stage])
     return np.ascontiguousarray(costs[program.kind, program.stage, program.microbatch])
-
-
-def merge_split(orders: Iterable[Sequence[Action]]) -> list[list[Action]]:
-    """The same orders, with a whole backward wherever W follows its I at once (engines run that faster)."""
-    merged: list[list[Action]] = []
-    for order in orders:
-        kept: list[Action] = []
-        for action in order:
-            last = kept[-1] if kept else None
-            if (
-                action.kind is Kind.W
-                and last is not None
-                and (last.kind, last.stage, last.microbatch) == (Kind.I, action.stage, action.microbatch)
-            ):
-                kept[-1] = Action(Kind.B, action.stage, action.microbatch, action.joined)
-            else:
-                kept.append(action)
-        merged.append(kept)
-    return merged

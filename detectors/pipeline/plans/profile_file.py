@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -244,10 +243,3 @@ def _lists(data: Mapping[str, Any], name: str, ranks: int, microbatches: int) ->
     if len(names) != len(forward):
         raise ProfileError(f"{name}: arch has {len(names)} layers, f {len(forward)}")
     return _plain(names, seconds, (), ranks, microbatches)
-
-
-def with_links(profile: LayerProfile, latency_s: float | None, host_s: float | None) -> LayerProfile:
-    """The same with other latency of all links, or other time of the host, where they are given."""
-    if latency_s is not None:
-        profile = replace(profile, latency_s=np.full((profile.ranks, profile.ranks), latency_s))
-    return profile if host_s is None else replace(profile, host_s=host_s)

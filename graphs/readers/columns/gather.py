@@ -183,14 +183,6 @@ def collect(
     samples, events = each(stacked, ("samples", "events"))
     if len(opens):
         append(events, narrowed(opens))
-    counts = {
-        "threads": [part.threads for part in parts],
-        "samples": [len(part.record.samples) for part in parts],
-        "events": [len(part.record.events) if own[part.number] else 0 for part in parts],
-        "unwritten": [len(part.record.unwritten) for part in parts],
-        "span_totals": [len(part.record.span_totals) for part in parts],
-        "totals": [len(part.record.totals) if own[part.number] else 0 for part in parts],
-    }
     spans, span_rows = stacked_spans(parts, thread_first, ranks)
     linked(spans, events.process, events.identity)
     return Collected(
@@ -212,31 +204,79 @@ def collect(
         spans=spans,
         span_totals=concatenate([part.span_totals() for part in parts if len(part.record.span_totals)], SpanTotals),
         totals=concatenate([part.totals() for part in speaking if len(part.record.totals)], Totals),
-        rows=rows | span_rows | {name: np.array(column, np.int64) for name, column in counts.items()},
+        rows=rows | span_rows | _rows(parts, own),
         first=np.array([part.first for part in parts], np.int64),
         claims=_claims(speaking if first else []),
     )
 
 
+def _rows(parts: list[Part], own: list[bool]) -> dict[str, IntArray]:
+    """How many rows of tables a process has ``[processes]``."""
+    counts = {
+        "threads": [part.threads for part in parts],
+        "samples": [len(part.record.samples) for part in parts],
+        "events": [len(part.record.events) if own[part.number] else 0 for part in parts],
+        "unwritten": [len(part.record.unwritten) for part in parts],
+        "span_totals": [len(part.record.span_totals) for part in parts],
+        "totals": [len(part.record.totals) if own[part.number] else 0 for part in parts],
+    }
+    return {name: np.array(column, np.int64) for name, column in counts.items()}
+
+
 def on_one_axis(collected: Collected) -> Gathered:
     """Bring the times of all processes onto one axis. The columns of ``collected`` are used, and changed."""
-    records, is_own, threads = collected.records, collected.is_own, collected.threads
-    samples, events, unwritten, spans = collected.samples, collected.events, collected.unwritten, collected.spans
+    is_own, samples, events = collected.is_own, collected.samples, collected.events
     named = collected.communicators
     if collected.claims.size:
         joined = find_joined(named, collected.claims, collected.rank)
         named = join(named, events, joined, collected.first) if joined.row else named
-    hosts, host = _hosts(records)
-    ticks = _ticks(collected, host) if len(hosts) > 1 else np.zeros((3, 0), np.int64)
-    messages = None
-    if len(hosts) > 1:
-        handed = handed_between(events, host), messages_between(events, collected.rank, host)
-        messages = np.concatenate(handed, axis=1)
-    tick, of_host, complete_ns = ticks
-    clocks = estimate_clocks(_guess(records, host, len(hosts)), tick, of_host, complete_ns, messages)
+    hosts, host = _hosts(collected.records)
+    clocks = _clocks(collected, host, len(hosts))
     start, end = clocks.align(host, collected.start_ns), clocks.align(host, collected.end_ns)
     origin = int(start[is_own].min()) if is_own.any() else 0
-    host_of_thread = host[threads.process]
+    _align(collected, clocks, host, origin)
+    if not _in_order(samples):
+        samples = take(samples, np.lexsort((samples.time_ns, samples.thread)))
+    return Gathered(
+        records=collected.records,
+        rank=collected.rank,
+        is_own=is_own,
+        start_ns=start - origin,
+        end_ns=end - origin,
+        thinned=collected.thinned,
+        tree=collected.tree,
+        own_paths=collected.own_paths,
+        threads=collected.threads,
+        samples=samples,
+        events=events,
+        open_events=np.arange(int(collected.rows["events"].sum()), len(events)),
+        unwritten=collected.unwritten,
+        spans=collected.spans,
+        span_totals=collected.span_totals,
+        totals=collected.totals,
+        communicators=[Communicator(name, tuple(np.frombuffer(members, np.int32).tolist())) for name, members in named],
+        hosts=hosts,
+        clocks=clocks,
+        origin_ns=origin,
+        rows=collected.rows,
+    )
+
+
+def _clocks(collected: Collected, host: IntArray, hosts: int) -> Clocks:
+    """How the clocks of all hosts go: by what their processes did together, and handed to each other."""
+    tick, of_host, complete_ns = _ticks(collected, host) if hosts > 1 else np.zeros((3, 0), np.int64)
+    messages = None
+    if hosts > 1:
+        events = collected.events
+        handed = handed_between(events, host), messages_between(events, collected.rank, host)
+        messages = np.concatenate(handed, axis=1)
+    return estimate_clocks(_guess(collected.records, host, hosts), tick, of_host, complete_ns, messages)
+
+
+def _align(collected: Collected, clocks: Clocks, host: IntArray, origin: int) -> None:
+    """Bring the times of samples, events and spans onto the axis, in place."""
+    samples, events, unwritten, spans = collected.samples, collected.events, collected.unwritten, collected.spans
+    host_of_thread, host_of_lane = host[collected.threads.process], host[spans.lanes.process]
     events.done_ns = events.done_ns.astype(np.int64) if (events.done_ns >= 0).any() else events.done_ns
 
     def align_samples(rows: slice) -> None:
@@ -251,44 +291,17 @@ def on_one_axis(collected: Collected) -> Gathered:
         if (done >= 0).any():
             events.done_ns[rows] = np.where(done >= 0, clocks.align(of_event, done) - origin, -1)
 
-    each(align_samples, chunks(len(samples)))
-    each(align_events, chunks(len(events)))
-    host_of_lane = host[spans.lanes.process]
-
     def align_spans(rows: slice) -> None:
         of_span = host_of_lane[spans.lane[rows]]
         spans.start_ns[rows] = clocks.align(of_span, spans.start_ns[rows]) - origin
         spans.end_ns[rows] = clocks.align(of_span, spans.end_ns[rows]) - origin
 
+    each(align_samples, chunks(len(samples)))
+    each(align_events, chunks(len(events)))
     each(align_spans, chunks(len(spans)))
     of_unwritten = host_of_thread[unwritten.thread]
     unwritten.start_ns = clocks.align(of_unwritten, unwritten.start_ns) - origin
     unwritten.end_ns = clocks.align(of_unwritten, unwritten.end_ns) - origin
-    if not _in_order(samples):
-        samples = take(samples, np.lexsort((samples.time_ns, samples.thread)))
-    return Gathered(
-        records=records,
-        rank=collected.rank,
-        is_own=is_own,
-        start_ns=start - origin,
-        end_ns=end - origin,
-        thinned=collected.thinned,
-        tree=collected.tree,
-        own_paths=collected.own_paths,
-        threads=threads,
-        samples=samples,
-        events=events,
-        open_events=np.arange(int(collected.rows["events"].sum()), len(events)),
-        unwritten=unwritten,
-        spans=spans,
-        span_totals=collected.span_totals,
-        totals=collected.totals,
-        communicators=[Communicator(name, tuple(np.frombuffer(members, np.int32).tolist())) for name, members in named],
-        hosts=hosts,
-        clocks=clocks,
-        origin_ns=origin,
-        rows=collected.rows,
-    )
 
 
 def _in_order(samples: Samples) -> bool:

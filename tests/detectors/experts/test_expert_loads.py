@@ -15,15 +15,13 @@ from scalana.detectors.experts.expert_waits import EXPERTS
 from scalana.detectors.facts import Facts
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.experts.weight_loads import weight_loads_of
-from scalana.graphs.spans.span_columns import Spans
 from scalana.report.findings.claims import claim
 from scalana.report.findings.experts import other_loads
-from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate
+from tests.detectors.spans import Span, as_columns
 
 LAYERS, EXPERTS_EACH, TOP, PASSES = 4, 8, 2, 50
 ATTENTION_S, COMPUTE_S, LOAD_S, HIT_S, SIZE = 0.006, 0.003, 0.005, 1e-5, 50_000
@@ -99,51 +97,18 @@ class Loop:
 
 def spans_of(loops, with_layers=True):
     """What is written of the calls of each rank's loop."""
-    words = [
-        "experts",
-        "kind",
-        "function",
-        "key",
-        "object",
-        "loads",
-        "bytes",
-        "returns",
-        "model",
-        "tokens",
-        "model-call",
-    ]
-    names = list(words)
-
-    def number(text):
-        if text not in names:
-            names.append(text)
-        return names.index(text)
-
-    rows = []
+    spans = []
     for rank, loop in enumerate(loops):
         for function, key, thread, begun_s, ended_s, loads in loop.calls:
-            text = number(",".join(map(str, key if with_layers else key[1:])))
-            said = (0, number(function), text, 0, loads, loads * SIZE, 1, 0, 0)
-            rows.append((2 * rank + thread, begun_s, ended_s, said))
+            text = ",".join(map(str, key if with_layers else key[1:]))
+            says = {"kind": "experts", "function": function, "key": text, "object": 0, "loads": loads}
+            says |= {"bytes": loads * SIZE, "returns": 1, "model": 0, "tokens": 0}
+            spans.append(Span(2 * rank + thread, "other", "experts", begun_s, ended_s, says))
         for model, begun_s, ended_s in loop.models:
-            rows.append((2 * rank, begun_s, ended_s, (words.index("model-call"), 0, 0, 0, 0, 0, 0, model, 1)))
-    rows.sort(key=lambda row: row[2])
-    count, width = len(rows), len(words) - 2
-    table = SpanTable(
-        lane=np.array([row[0] for row in rows]),
-        type=np.full(count, SPAN_TYPE["other"]),
-        name=np.array([row[3][0] for row in rows]),
-        start_ns=np.array([round(row[1] * 1e9) for row in rows]),
-        end_ns=np.array([round(row[2] * 1e9) for row in rows]),
-        first=np.arange(count + 1) * width,
-        key=np.tile(np.arange(1, width + 1), count),
-        tag=np.tile([ATTRIBUTE_TEXT] * 3 + [0] * 6, count),
-        value=np.array([row[3] for row in rows]).ravel(),
-        step=np.full(count, -1),
-        lanes=Lanes(*np.array([[rank, rank, thread, -1, 0] for rank in range(len(loops)) for thread in (0, 1)]).T),
-        names=names,
-    )
-    return Spans(table, np.zeros(count, np.int64), np.full(count, -1))
+            says = {"kind": "model-call", "model": model, "tokens": 1}
+            spans.append(Span(2 * rank, "other", "model-call", begun_s, ended_s, says))
+    spans.sort(key=lambda one: one.end_s)
+    return as_columns(spans, [rank for rank in range(len(loops)) for _ in range(2)])
 
 
 def outcome_of(loops):

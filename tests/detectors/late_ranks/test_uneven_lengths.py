@@ -14,16 +14,14 @@ import pytest
 from scalana.detectors import analyze
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.steps import Steps
 from scalana.report.findings.claims import claim
 from scalana.report.findings.sentences import cost, redistributed
-from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
 from scalana.runtime.torch.sequences.calls import LONGEST
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate
+from tests.detectors.spans import Span, as_columns
 
 RANKS, STEPS, TOKENS = 4, 30, 4096
 TOKEN_MS, SQUARE_MS = 2e-3, 4e-6
@@ -73,35 +71,21 @@ def program_of(steps, extra_ms=lambda rank, step: 0.0, attention=work_ms):
 
 def spans_of(steps, worked, vertex):
     """What the recorder writes of these lengths, where each forward begins."""
-    names = ["lengths", "kind", "source", "cu_seqlens", "whole", "sequences", "tokens", "squares"]
-    names += [str(place) for place in range(LONGEST)]
     forwards = {rank: [row[2] for row in worked if row[:2] == ("forward", rank)] for rank in range(RANKS)}
-    rows = [(rank, step) for rank in range(RANKS) for step in range(len(steps))]
-    first, key, tag, value = [0], [], [], []
-    for rank, step in rows:
+    spans = []
+    for rank, step in itertools.product(range(RANKS), range(len(steps))):
         lengths = sorted(steps[step][rank], reverse=True)
-        written = [(1, 0), (2, 3), (4, 0), (5, len(lengths)), (6, sum(lengths)), (7, sum(one**2 for one in lengths))]
-        written += [(8 + place, length) for place, length in enumerate(lengths[:LONGEST])]
-        key += [one for one, _ in written]
-        tag += [ATTRIBUTE_TEXT if one in (1, 2) else 0 for one, _ in written]
-        value += [each for _, each in written]
-        first.append(len(key))
-    at = np.array([round(forwards[rank][step] * 1e9) for rank, step in rows])
-    table = SpanTable(
-        lane=np.array([rank for rank, _ in rows]),
-        type=np.full(len(rows), SPAN_TYPE["other"]),
-        name=np.zeros(len(rows), np.int64),
-        start_ns=at,
-        end_ns=at,
-        first=np.array(first),
-        key=np.array(key),
-        tag=np.array(tag),
-        value=np.array(value),
-        step=np.array([step for _, step in rows]),
-        lanes=Lanes(*np.array([[rank, rank, 0, -1, 0] for rank in range(RANKS)]).T),
-        names=names,
-    )
-    return Spans(table, np.full(len(rows), vertex), np.full(len(rows), -1))
+        says = {
+            "kind": "lengths",
+            "source": "cu_seqlens",
+            "whole": 0,
+            "sequences": len(lengths),
+            "tokens": sum(lengths),
+        }
+        says |= {"squares": sum(one**2 for one in lengths)}
+        says |= {str(place): length for place, length in enumerate(lengths[:LONGEST])}
+        spans.append(Span(rank, "other", "lengths", forwards[rank][step], forwards[rank][step], says, step))
+    return as_columns(spans, range(RANKS), vertex)
 
 
 def ended_s(program):

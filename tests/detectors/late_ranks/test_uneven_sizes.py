@@ -12,17 +12,15 @@ from scalana.detectors import analyze
 from scalana.detectors.late_ranks.uneven_sizes import belong
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.argument_sizes import ARGUMENT, argument_sizes
-from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.report.findings.claims import claim
 from scalana.report.findings.sentences import sizes
-from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
 from scalana.runtime.record.span_kinds import SIZES
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate
+from tests.detectors.spans import Span, as_columns
 
 RANKS, STEPS, NOTED = 4, 20, 3
 EDGES = (4000, 3000, 9000, 4500)
@@ -43,23 +41,9 @@ def program_of(edges, extra_ms=(0.0, 0.0, 0.0, 0.0)):
 
 def spans_of(edges, vertex):
     """What the recorder writes of these arguments on some steps: nodes are equal on all ranks."""
-    names = [SIZES, "kind", ARGUMENT + "x", ARGUMENT + "edge_index"]
-    rows = [(rank, step) for rank in range(RANKS) for step in range(NOTED)]
-    table = SpanTable(
-        lane=np.array([rank for rank, _ in rows]),
-        type=np.full(len(rows), SPAN_TYPE["other"]),
-        name=np.zeros(len(rows), np.int64),
-        start_ns=np.zeros(len(rows), np.int64),
-        end_ns=np.zeros(len(rows), np.int64),
-        first=np.arange(len(rows) + 1) * 3,
-        key=np.tile([1, 2, 3], len(rows)),
-        tag=np.tile([ATTRIBUTE_TEXT, 0, 0], len(rows)),
-        value=np.array([[0, 800, 2 * edges[rank]] for rank, _ in rows]).ravel(),
-        step=np.array([step for _, step in rows]),
-        lanes=Lanes(*np.array([[rank, rank, 0, -1, 0] for rank in range(RANKS)]).T),
-        names=names,
-    )
-    return Spans(table, np.full(len(rows), vertex), np.full(len(rows), -1))
+    says = [{"kind": SIZES, ARGUMENT + "x": 800, ARGUMENT + "edge_index": 2 * some} for some in edges]
+    spans = [Span(rank, "other", SIZES, 0.0, 0.0, says[rank], step) for rank in range(RANKS) for step in range(NOTED)]
+    return as_columns(spans, range(RANKS), vertex)
 
 
 def findings(edges, noted=None, **options):

@@ -11,13 +11,12 @@ from scalana.detectors import analyze
 from scalana.detectors.analysis import Analysis
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.steps import Steps
-from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate
+from tests.detectors.spans import Span, as_columns
 
 STEPS = 20
 WORK_MS = {"forward": 20.0, "optimiser": 5.0}
@@ -25,24 +24,12 @@ WORK_MS = {"forward": 20.0, "optimiser": 5.0}
 
 def spans_of(worked: list[Any], ranks: int, vertex: int) -> Spans:
     """A compilation in each piece of work that compiles."""
-    rows = [(rank, round(start * 1e9), round(end * 1e9)) for what, rank, start, end in worked if what == "compile"]
-    made = [sum(other == rank for other, *_ in rows[:row]) for row, (rank, *_) in enumerate(rows)]
-    count = len(rows)
-    table = SpanTable(
-        lane=np.array([rank for rank, *_ in rows], np.int64),
-        type=np.full(count, SPAN_TYPE["other"]),
-        name=np.zeros(count, np.int64),
-        start_ns=np.array([start for _, start, _ in rows], np.int64),
-        end_ns=np.array([end for *_, end in rows], np.int64),
-        first=2 * np.arange(count + 1),
-        key=np.tile([1, 2], count),
-        tag=np.full(2 * count, ATTRIBUTE_TEXT),
-        value=np.array([[3, 4 + number] for number in made], np.int64).reshape(-1),
-        step=np.full(count, -1),
-        lanes=Lanes(*np.array([[rank, rank, 0, -1, 0] for rank in range(ranks)]).T),
-        names=["torch.compile", "kind", "id", "compile", *(f"0/{number}" for number in range(STEPS))],
-    )
-    return Spans(table, np.full(count, vertex), np.full(count, -1), np.zeros(count, np.int64))
+    spans = [
+        Span(rank, "other", "torch.compile", start_s, end_s, {"kind": "compile", "id": f"0/{number}"})
+        for rank in range(ranks)
+        for number, (*_, start_s, end_s) in enumerate(row for row in worked if row[:2] == ("compile", rank))
+    ]
+    return as_columns(spans, range(ranks), vertex)
 
 
 def job(ranks: int, every: int, compile_ms: float) -> tuple[Analysis, float]:

@@ -23,16 +23,15 @@ from scalana.detectors.pipeline.model.schedules import BY_NAME, stage_placement
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.columns.gather import Communicator
-from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.window import window
-from scalana.runtime.record.format import SPAN_TYPE
 from tests.attempts import attempts
 from tests.detectors.jobs import structure
 from tests.detectors.pipeline.examples import rows_of, uniform
 from tests.detectors.pipeline.own_orders import RULES, own_order
 from tests.detectors.simulator import simulate
+from tests.detectors.spans import Span, as_columns
 from tests.long import also_rows
 from tests.needs import torch_or_skip
 from tests.runtime.mpi.conftest import Mpi, mpi  # noqa: F401  (a fixture)
@@ -114,25 +113,9 @@ def program(
 
 def spans_of(worked: list[tuple], ranks: int) -> Spans:
     """Steps of an optimizer and loading of data as the spans that torch's recorders make."""
-    kinds = {"adapt": "optimizer", "load": "data"}
-    rows = [row for row in worked if row[0] in kinds]
-    names = ["SGD", "DataLoader"]
-    table = SpanTable(
-        lane=np.array([rank for _, rank, *_ in rows], np.int64),
-        type=np.array([SPAN_TYPE[kinds[name]] for name, *_ in rows], np.int64),
-        name=np.array([name == "load" for name, *_ in rows], np.int64),
-        start_ns=np.array([round(start * 1e9) for *_, start, _ in rows], np.int64),
-        end_ns=np.array([round(end * 1e9) for *_, end in rows], np.int64),
-        cpu_ns=np.full(len(rows), -1),
-        path=np.zeros(len(rows), np.int64),
-        event=np.full(len(rows), -1),
-        step=np.full(len(rows), -1),
-        first=np.zeros(len(rows) + 1, np.int64),
-        lanes=Lanes(*np.array([[rank, rank, 0, -1, 0] for rank in range(ranks)]).T),
-        names=names,
-    )
-    nothing = np.full(len(rows), -1)
-    return Spans(table, np.zeros(len(rows), np.int64), nothing, np.zeros(len(rows), np.int64))
+    kinds = {"adapt": ("optimizer", "SGD"), "load": ("data", "DataLoader")}
+    spans = [Span(rank, *kinds[what], *when) for what, rank, *when in worked if what in kinds]
+    return as_columns(spans, range(ranks))
 
 
 def analysed(actions: list[list[tuple]], trains: bool = True, of_torch: bool = False) -> Analysis:

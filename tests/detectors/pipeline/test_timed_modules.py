@@ -12,9 +12,8 @@ import pytest
 from scalana.detectors.pipeline.measured.replayable import ActionRows
 from scalana.detectors.pipeline.measured.timed_modules import find_layers
 from scalana.detectors.pipeline.model.actions import Kind
-from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.spans.span_columns import Spans
-from scalana.runtime.record.format import ATTRIBUTE_NUMBER, ATTRIBUTE_TEXT, SPAN_TYPE
+from tests.detectors.spans import Span, as_columns
 
 Call = tuple[int, str, str, str, float, float]
 """Rank, name, class, direction, begin, end."""
@@ -22,36 +21,11 @@ Call = tuple[int, str, str, str, float, float]
 
 def spans_of(calls: list[Call], ranks: int, roots: Iterable[str] = repeat("Model")) -> Spans:
     """Calls of modules as the recorder writes them; ``roots`` are the classes of the models that they belong to."""
-    names: list[str] = []
-
-    def number(text: str) -> int:
-        if text not in names:
-            names.append(text)
-        return names.index(text)
-
-    keys = [number(key) for key in ("direction", "class", "root", "elements")]
-    values = [(number(way), number(kind), number(root), 1) for (_, _, kind, way, _, _), root in zip(calls, roots)]
-    name = [number(called) for _, called, *_ in calls]
-    count = len(calls)
-    table = SpanTable(
-        lane=np.array([call[0] for call in calls], np.int64),
-        type=np.full(count, SPAN_TYPE["module"]),
-        name=np.array(name, np.int64),
-        start_ns=np.array([round(call[4] * 1e9) for call in calls], np.int64),
-        end_ns=np.array([round(call[5] * 1e9) for call in calls], np.int64),
-        cpu_ns=np.full(count, -1),
-        path=np.zeros(count, np.int64),
-        event=np.full(count, -1),
-        step=np.zeros(count, np.int64),
-        first=np.arange(count + 1) * 4,
-        lanes=Lanes(*np.array([[rank, rank, 0, -1, 0] for rank in range(ranks)]).T),
-        names=names,
-        key=np.tile(keys, count),
-        tag=np.tile([ATTRIBUTE_TEXT, ATTRIBUTE_TEXT, ATTRIBUTE_TEXT, ATTRIBUTE_NUMBER], count),
-        value=np.array(values).ravel(),
-    )
-    nothing = np.full(count, -1)
-    return Spans(table, np.zeros(count, np.int64), nothing, np.zeros(count, np.int64))
+    spans = [
+        Span(rank, "module", name, begin_s, end_s, {"direction": way, "class": kind, "root": root, "elements": 1}, 0)
+        for (rank, name, kind, way, begin_s, end_s), root in zip(calls, roots)
+    ]
+    return as_columns(spans, range(ranks))
 
 
 F_S, B_S = {"blocks.0": 1.0, "blocks.1": 1.0, "blocks.2": 1.0, "head": 3.0}, 2.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,15 +13,13 @@ from scalana.detectors.serving.detector import ServingThreads
 from scalana.detectors.serving.thread_plans import SERVING, serving_of
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
 from scalana.graphs.spans.requests import DECODE, KEY, PREFILL, requests_of
-from scalana.graphs.spans.span_columns import Spans
 from scalana.report.findings.claims import claim
 from scalana.report.topics.serving_requests.serving import sections
-from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate
+from tests.detectors.spans import Span, as_columns
 
 TOKENS = 100
 NUMBERS = ("tokens", "batch", "threads", "process_cpu_ns", "median_ns", "p95_ns", "uncached")
@@ -29,32 +28,17 @@ NUMBERS = ("tokens", "batch", "threads", "process_cpu_ns", "median_ns", "p95_ns"
 def spans_of(requests):
     """What is written of requests: ``(threads of prefill, its ms, threads of decode, ms of a token)``, one after
     the other."""
-    names = [PREFILL, DECODE, KEY, *NUMBERS]
-    name, start, end, values, now = [], [], [], [], 0
+    spans, now_s = [], 0.0
     for first, prefill_ms, second, token_ms in requests:
-        for which, threads, took_ms in ((0, first, prefill_ms), (1, second, TOKENS * token_ms)):
-            name.append(which)
-            start.append(now)
-            now += int(took_ms * 1e6)
-            end.append(now)
+        for phase, tokens, threads, took_ms in (
+            (PREFILL, 512, first, prefill_ms),
+            (DECODE, TOKENS, second, TOKENS * token_ms),
+        ):
             token_ns = int(token_ms * 1e6)
-            values.append([which, (512, TOKENS)[which], 1, threads, end[-1] - start[-1], token_ns, token_ns, 0])
-    count = len(name)
-    table = SpanTable(
-        lane=np.zeros(count, np.int64),
-        type=np.full(count, SPAN_TYPE["other"]),
-        name=np.array(name),
-        start_ns=np.array(start),
-        end_ns=np.array(end),
-        first=np.arange(count + 1) * 8,
-        key=np.tile(np.arange(2, 10), count),
-        tag=np.tile([ATTRIBUTE_TEXT, 0, 0, 0, 0, 0, 0, 0], count),
-        value=np.array(values).ravel(),
-        step=np.full(count, -1),
-        lanes=Lanes(*np.array([[0, 0, 0, -1, 0]]).T),
-        names=names,
-    )
-    return Spans(table, np.zeros(count, np.int64), np.full(count, -1)), now * 1e-9
+            numbers = zip(NUMBERS, (tokens, 1, threads, int(took_ms * 1e6), token_ns, token_ns, 0), strict=True)
+            spans.append(Span(0, "other", phase, now_s, now_s + took_ms * 1e-3, {KEY: phase, **dict(numbers)}))
+            now_s = spans[-1].end_s
+    return as_columns(spans, [0]), now_s
 
 
 def found_in(requests):
@@ -103,9 +87,10 @@ def test_what_is_saved_counts_the_slow_tokens_of_the_faster_number() -> None:
 
 def test_a_number_whose_typical_token_is_fast_but_whose_requests_take_longer_is_not_faster() -> None:
     spans, _ = spans_of([(1, 100.0, 1 + n % 2, 20.0 if n % 2 else 15.0) for n in range(12)])
-    median = spans.table.value.reshape(-1, 8)[1::2, 5]
-    median[1::2] = int(5e6)
-    serving = serving_of(requests_of(spans, 1), 0)
+    requests = requests_of(spans, 1)
+    assert requests is not None
+    typical = replace(requests, token_s=np.where(requests.decode.threads == 2, 0.005, requests.token_s))
+    serving = serving_of(typical, 0)
     assert serving.fastest(DECODE).threads == 1
 
 

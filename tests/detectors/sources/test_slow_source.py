@@ -13,15 +13,13 @@ from scalana.detectors import analyze
 from scalana.detectors.sources.loading_model import dealt_evenly
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.steps import Steps
 from scalana.report.findings.claims import claim
 from scalana.report.findings.sentences import cost, other_loading, source
-from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate
+from tests.detectors.spans import Span, as_columns
 
 RANKS, STEPS, BATCH, OWN_S = 4, 72, 4, 0.03
 SAMPLE_S = {"text": 0.002, "image": 0.005, "video": 0.08}
@@ -76,44 +74,24 @@ def played(items, workers):
 
 def spans_of(worked, items, workers, vertex):
     """What recorders write: a span for each wait of a rank, and one for each source of a batch, of its worker."""
-    names = ["DataLoader", "source", "kind", "items", "load_ns", "batch", "worker", "workers", "ahead", *SAMPLE_S]
-    number = {name: place for place, name in enumerate(names)}
     waits = [row for row in worked if row[0] == "load"]
     _, _, begun, done = played(items, workers)
     # Waits of a run are as they were simulated: where a rank does not wait, it asks when it has worked.
-    rows = [
-        (rank, "data", at, until, {"batch": step, "workers": workers, "ahead": 2 * workers})
+    spans = [
+        Span(rank, "data", "DataLoader", *when, {"batch": step, "workers": workers, "ahead": 2 * workers})
         for rank in range(RANKS)
-        for step, (_, _, at, until) in enumerate(row for row in waits if row[1] == rank)
+        for step, (_, _, *when) in enumerate(row for row in waits if row[1] == rank)
     ]
     for step, rank, one in np.argwhere(items > 0.0).tolist():
         name = list(SAMPLE_S)[one]
         load_ns = round(1e9 * items[step, rank, one] * SAMPLE_S[name])
         worker = step % workers if workers else -1
-        said = {"kind": "source", "source": name, "items": int(items[step, rank, one]), "load_ns": load_ns}
-        said |= {"batch": step, "worker": worker, "workers": workers}
+        says = {"kind": "source", "source": name, "items": int(items[step, rank, one]), "load_ns": load_ns}
+        says |= {"batch": step, "worker": worker, "workers": workers}
         lane = RANKS + rank * max(workers, 1) + max(worker, 0)
-        rows.append((lane, "other", begun[step, rank] - 1e-6, done[step, rank] - 1e-6, said))
-    key = [number[name] for *_, said in rows for name in said]
-    values = [value for *_, said in rows for value in said.values()]
-    lanes = [[rank, rank, 0, -1, 0] for rank in range(RANKS)]
-    lanes += [[RANKS + place, place // max(workers, 1), 0, -1, 0] for place in range(RANKS * max(workers, 1))]
-    table = SpanTable(
-        lane=np.array([row[0] for row in rows]),
-        type=np.array([SPAN_TYPE[row[1]] for row in rows]),
-        name=np.zeros(len(rows), np.int64),
-        start_ns=np.array([round(row[2] * 1e9) for row in rows]),
-        end_ns=np.array([round(row[3] * 1e9) for row in rows]),
-        cpu_ns=np.zeros(len(rows), np.int64),
-        first=np.cumsum([0, *(len(row[4]) for row in rows)]),
-        key=np.array(key),
-        tag=np.array([ATTRIBUTE_TEXT if isinstance(value, str) else 0 for value in values]),
-        value=np.array([number[value] if isinstance(value, str) else value for value in values]),
-        step=np.full(len(rows), -1),
-        lanes=Lanes(*np.array(lanes).T),
-        names=names,
-    )
-    return Spans(table, np.full(len(rows), vertex), np.full(len(rows), -1), np.full(len(rows), vertex + 1))
+        spans.append(Span(lane, "other", "DataLoader", begun[step, rank] - 1e-6, done[step, rank] - 1e-6, says))
+    lanes = [*range(RANKS), *(place // max(workers, 1) for place in range(RANKS * max(workers, 1)))]
+    return as_columns(spans, lanes, vertex, vertex + 1, range(len(lanes)))
 
 
 def analysis(items, workers):

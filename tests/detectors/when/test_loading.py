@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
-from scalana.graphs.spans.span_columns import Spans
 from scalana.report.findings.sentences import loading
-from scalana.runtime.record.format import ATTRIBUTE_TEXT, SPAN_TYPE
+from tests.detectors.spans import Span, as_columns
 from tests.detectors.when import late_work
 from tests.detectors.when.late_work import RANKS
 
 
 def spans_of(worked, workers):
     """A span for each loading, of a loader of Pages with so many workers."""
-    rows = [row for row in worked if row[0] == "load"]
-    count = len(rows)
-    table = SpanTable(
-        lane=np.array([rank for _, rank, *_ in rows]),
-        type=np.full(count, SPAN_TYPE["data"]),
-        name=np.zeros(count, np.int64),
-        start_ns=np.array([round(start * 1e9) for *_, start, _ in rows]),
-        end_ns=np.array([round(end * 1e9) for *_, end in rows]),
-        first=2 * np.arange(count + 1),
-        key=np.tile([1, 2], count),
-        tag=np.tile([ATTRIBUTE_TEXT, 0], count),
-        value=np.tile([3, workers], count),
-        step=np.full(count, -1),
-        lanes=Lanes(*np.array([[rank, rank, 0, -1, 0] for rank in range(RANKS)]).T),
-        names=["DataLoader", "dataset", "workers", "Pages"],
-    )
-    return Spans(table, np.zeros(count, np.int64), np.full(count, -1))
+    says = {"dataset": "Pages", "workers": workers}
+    spans = [Span(rank, "data", "DataLoader", *when, says) for what, rank, *when in worked if what == "load"]
+    return as_columns(spans, range(RANKS))
 
 
 def first_finding(late, workers=0):

@@ -14,15 +14,13 @@ from scalana.detectors.when.step_marks import steps_of
 from scalana.detectors.when.step_range import StepError, part_of
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
-from scalana.graphs.readers.columns.span_reading import Lanes, SpanTable
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.steps.periods import Periods
 from scalana.graphs.structure.psg import VertexKind
-from scalana.runtime.record.format import SPAN_TYPE
 from tests.detectors.jobs import steps as job
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import sampled, simulate
+from tests.detectors.spans import Span, as_columns
 
 RANKS, COUNT = 4, 60
 SLOW = {17: 200.0, 41: 300.0}
@@ -150,21 +148,8 @@ def test_no_steps_at_all():
 
 def spans_of(regions):
     """Spans that are regions, given as (name, rank, start_s, end_s), each rank's on one lane; more are on a second."""
-    names = sorted({name for name, *_ in regions})
-    lanes = Lanes(*np.array([[rank, rank, 0, -1, 0] for _ in range(2) for rank in range(RANKS)]).T)
-    count = len(regions)
-    table = SpanTable(
-        lane=np.array([rank + RANKS * (name in SECOND) for name, rank, *_ in regions]),
-        type=np.full(count, SPAN_TYPE["region"]),
-        name=np.array([names.index(name) for name, *_ in regions]),
-        start_ns=np.array([round(start * 1e9) for *_, start, _ in regions]),
-        end_ns=np.array([round(end * 1e9) for *_, end in regions]),
-        first=np.zeros(count + 1, np.int64),
-        step=np.full(count, -1),
-        lanes=lanes,
-        names=names,
-    )
-    return Spans(table, np.zeros(count, np.int64), np.full(count, -1))
+    spans = [Span(rank + RANKS * (name in SECOND), "region", name, *when) for name, rank, *when in regions]
+    return as_columns(spans, [*range(RANKS), *range(RANKS)])
 
 
 SECOND = ("b", "c")

@@ -14,6 +14,7 @@ def process(pid: int, ppid: int, rank: int | None = None) -> Any:
     if rank is not None:
         meta |= {"rank": str(rank), "role": "rank", "world_size": "2"}
     record = SimpleNamespace(file=Path(f"a-{pid}-0.rec"), meta=meta, events=[], open=[], first_ns=0, last_ns=0)
+    record.role = meta.get("role", "process")
     record.rank, record.number = rank, lambda key, default: int(meta.get(key, default))
     return record
 
