@@ -16,7 +16,7 @@ from scalana.detectors.reconcile import Extent, Verdict
 from scalana.detectors.rollup.finding_at import finding_at
 from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.serving.advice import advise_threads
-from scalana.detectors.serving.thread_plans import SERVING, PhaseTime, Serving, is_faster, serving_of
+from scalana.detectors.serving.thread_plans import SERVING, PhaseTime, Serving, is_faster, serving_of, units_of
 from scalana.detectors.thresholds.shares import WORTH_IF_ONCE
 from scalana.graphs.spans.requests import DECODE, PREFILL, requests_of
 
@@ -49,8 +49,7 @@ def _slower(phase: str, serving: Serving, facts: Facts) -> list[Finding]:
     threads = getattr(requests, phase).threads
     rows = np.flatnonzero(np.isin(threads, [one.threads for one in slower]))
     seconds = getattr(requests, phase).seconds[rows]
-    units = requests.decode.tokens[rows] if phase == DECODE else np.ones(len(rows))
-    more_s = np.maximum(seconds - units * fastest.median_s, 0.0)
+    more_s = seconds - units_of(requests, phase)[rows] * fastest.mean_s
     ranks = np.unique(requests.rank[rows]).tolist()
     saving_s = max(float(more_s[requests.rank[rows] == rank].sum()) for rank in ranks)
     run_s = float((facts.timeline.locations.end_s - facts.timeline.locations.start_s).max())

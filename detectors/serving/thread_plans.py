@@ -25,9 +25,11 @@ class PhaseTime:
     threads: int
     requests: int
     median_s: float
-    """Of a prefill; or of one token."""
+    """Of a prefill; or of what a token of a request takes on average."""
+    mean_s: float
+    """The same over all requests: a few slow ones are part of what others would take, too."""
     slow_s: float
-    """The 95th percentile, likewise."""
+    """The 95th percentile of a prefill; or of one token."""
     low_s: float
     high_s: float
     """The quartiles."""
@@ -60,13 +62,19 @@ class Serving:
         """The number of threads with which a phase is fastest."""
         return min(self.of(phase), key=lambda one: one.median_s)
 
+    @property
+    def shared_threads(self) -> int:
+        """The number of threads that all requests have in both phases, 0 where there are several."""
+        numbers = {one.threads for one in self.phases}
+        return numbers.pop() if len(numbers) == 1 else 0
+
 
 SERVING: SectionName[Serving] = SectionName("serving")
 
 
 def serving_of(requests: Requests, cores: int) -> Serving:
     """What some requests took, by phase and number of threads."""
-    seconds = {PREFILL: requests.prefill.seconds, DECODE: requests.token_s}
+    seconds = {PREFILL: requests.prefill.seconds, DECODE: requests.decode.seconds / units_of(requests, DECODE)}
     slow = {PREFILL: requests.prefill.seconds, DECODE: requests.slow_token_s}
     phases = []
     for phase in (PREFILL, DECODE):
@@ -80,6 +88,12 @@ def serving_of(requests: Requests, cores: int) -> Serving:
     return Serving(requests, phases, len(ranks), most, cores, int(requests.uncached.sum()))
 
 
+def units_of(requests: Requests, phase: str) -> FloatArray:
+    """How many prompts or tokens each request has in a phase, one after the other ``[requests]``."""
+    tokens = np.maximum(requests.decode.tokens, 1).astype(np.float64)
+    return tokens if phase == DECODE else np.ones(len(requests))
+
+
 def _phase_time(phase: str, requests: Requests, seconds: tuple[FloatArray, FloatArray], rows: IntArray) -> PhaseTime:
     """One phase of requests with one number of threads."""
     some = getattr(requests, phase).some(rows)
@@ -90,6 +104,7 @@ def _phase_time(phase: str, requests: Requests, seconds: tuple[FloatArray, Float
         threads=int(some.threads[0]),
         requests=len(rows),
         median_s=median_s,
+        mean_s=float(some.seconds.sum() / units_of(requests, phase)[rows].sum()),
         slow_s=float(np.quantile(slow, 0.95)),
         low_s=low_s,
         high_s=high_s,

@@ -1,11 +1,11 @@
 """Workloads replayed, as a simulation and by real processes, compared with what was recorded: tables.
 
-Run: python tests/benchmarks/rl_replay.py [speed] [loop] [trl]
+Run: python tests/benchmarks/rl_replay.py [speed] [loop] [trl] [verl]
 
 ``speed`` simulates 8,192 trajectories on a thousand replicas. ``loop`` records a loop of four processes that sleep
 where a GPU would compute (`tests/tools/rl_job.py`), and replays it; ``trl`` does so with TRL's GRPO on two processes
-(`make rl`), which needs a calm machine. Costs are fitted to the first half of the steps, and the second half is
-compared.
+(`make rl`), and ``verl`` with GRPO of verl on two trainers and two replicas (`make verl`); both need a calm machine.
+Costs are fitted to the first half of the steps, and the second half is compared.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from scalana.workload.sources import read_workload  # noqa: E402
 from scalana.workload.step_costs import fit_steps  # noqa: E402
 from scalana.workload.trajectories import Workload  # noqa: E402
 from tests.detectors.rl import jobs  # noqa: E402
+from tests.tools import verl_job  # noqa: E402
 from tests.tools.fork_server import DIRECTLY  # noqa: E402
 from tests.workload.examples import with_groups  # noqa: E402
 
@@ -39,6 +40,7 @@ STEPS, RANKS, ANSWERS, DRAWS = 8, 4, 8, 100
 TRL = ROOT / "build" / "rl" / "bin" / "python"
 PROGRAM = ROOT / "tests" / "detectors" / "rl" / "programs"
 TRL_STEPS = 12
+VERL_STEPS = 8
 
 
 def speed() -> None:
@@ -82,6 +84,12 @@ def trl(folder: Path) -> Workload:
     return read_workload([str(record)])
 
 
+def verl(folder: Path) -> Workload:
+    """GRPO of verl, in which every second step has long answers, and a token takes 40 ms."""
+    verl_job.record(folder, VERL_STEPS, "long token=0.04")
+    return read_workload([str(folder / "run")])
+
+
 def compare(name: str, workload: Workload, folder: Path) -> None:
     """A row of each table."""
     found = replayability(workload)
@@ -112,8 +120,8 @@ def main(names: list[str]) -> None:
     if not names or "speed" in names:
         speed()
     print("| replay | sum of the steps | a step | least of the phases |\n|---|---|---|---|")
-    for name, record in (("loop", loop), ("trl", trl)):
-        if name in names or not names:
+    for name, record in (("loop", loop), ("trl", trl), ("verl", verl)):
+        if name in names or (not names and name != "verl"):
             with tempfile.TemporaryDirectory() as folder:
                 (Path(folder) / "jobs").mkdir()
                 compare(name, record(Path(folder) / "jobs"), Path(folder))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
 from scalana.detectors.facts import Facts
 from scalana.detectors.serving.detector import ServingThreads
-from scalana.detectors.serving.thread_plans import SERVING
+from scalana.detectors.serving.thread_plans import SERVING, serving_of
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.spans.requests import DECODE, KEY, PREFILL
+from scalana.graphs.spans.requests import DECODE, KEY, PREFILL, requests_of
 from scalana.report.findings.claims import claim
+from scalana.report.topics.serving_requests.serving import sections
 from tests.detectors.jobs import structure
 from tests.detectors.simulator import simulate
 from tests.detectors.spans import Span, as_columns
@@ -69,6 +74,31 @@ def test_nothing_is_said_where_no_number_is_faster(requests) -> None:
     outcome = found_in(requests)
     assert outcome.verdicts == []
     assert len(outcome.sections[SERVING.name].requests) == len(requests)
+
+
+def test_what_is_saved_counts_the_slow_tokens_of_the_faster_number() -> None:
+    """One in six requests is slow with either number, as when another program has the cores."""
+    fast = [(4, 100.0, 1, 30.0 if n == 5 else 10.0) for n in range(6)]
+    slow = [(4, 100.0, 4, 40.0 if n == 5 else 20.0) for n in range(6)]
+    (verdict,) = found_in([*fast, *slow]).verdicts
+    took_s = [sum(TOKENS * one[3] / 1e3 for one in some) for some in (slow, fast)]
+    assert verdict.finding.saving_s == pytest.approx(took_s[0] - took_s[1])
+
+
+def test_a_number_whose_typical_token_is_fast_but_whose_requests_take_longer_is_not_faster() -> None:
+    spans, _ = spans_of([(1, 100.0, 1 + n % 2, 20.0 if n % 2 else 15.0) for n in range(12)])
+    requests = requests_of(spans, 1)
+    assert requests is not None
+    typical = replace(requests, token_s=np.where(requests.decode.threads == 2, 0.005, requests.token_s))
+    serving = serving_of(typical, 0)
+    assert serving.fastest(DECODE).threads == 1
+
+
+@pytest.mark.parametrize(("threads", "said"), [((2, 2), True), ((1, 1), False), ((2, 4), False)])
+def test_one_number_of_threads_for_both_phases_is_said(threads: tuple[int, int], said: bool) -> None:
+    outcome = found_in([(threads[0], 100.0, threads[1], 10.0)] * 6)
+    shown = sections(SimpleNamespace(section=lambda name: outcome.sections[name.name]))  # type: ignore[arg-type]
+    assert (f"Both phases share {threads[0]} threads" in str(shown)) == said
 
 
 def test_a_run_without_requests_has_no_section() -> None:

@@ -15,6 +15,15 @@ REMEDIES = Command(("python tests/benchmarks/verl_remedies.py",), needs=(VERL,))
 
 SPEED = Command(("python tests/benchmarks/rl_replay.py speed",))
 REPLAY = Command(("python tests/benchmarks/rl_replay.py loop",), quiet=True)
+REAL = {
+    "trl": Command(
+        ("python tests/benchmarks/rl_replay.py trl",),
+        quiet=True,
+        needs=(Need("TRL", "TRL (make rl, then TRL=build/rl)"),),
+    ),
+    "verl": Command(("python tests/benchmarks/rl_replay.py verl",), quiet=True, needs=(VERL,)),
+}
+"""Replays of jobs of trainers of others."""
 LAMINAR = Command(("python tests/benchmarks/laminar_throughput.py",))
 QUEUE = Command(("python tests/benchmarks/rl_queue.py",))
 WORKERS = Command(("python tests/benchmarks/worker_remedies.py",))
@@ -145,6 +154,27 @@ TOPIC = Topic(
             DOCUMENT,
             REPLAY,
             number(r"loop, drawn \| ([\d.]+) %"),
+        ),
+        *(
+            Row(
+                f"rl-replay-{job}-{name}",
+                f"a job of {title}, {what}: accuracy",
+                ">= 97.0",
+                "%",
+                DOCUMENT,
+                REAL[job],
+                read,
+            )
+            for job, title in (("trl", "TRL"), ("verl", "verl"))
+            for name, what, read in (
+                ("sum", "other steps simulated, their sum", number(rf"{job}, simulated \| ([\d.]+) %")),
+                ("steps", "other steps simulated, each", number(rf"{job}, simulated \| [\d.]+ % \| ([\d.]+) %")),
+                (
+                    "phases",
+                    "other steps simulated, worst phase",
+                    number(rf"{job}, simulated \| [\d.]+ % \| [\d.]+ % \| ([\d.]+) %"),
+                ),
+            )
         ),
         Row(
             "rl-queue",

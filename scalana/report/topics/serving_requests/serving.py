@@ -47,7 +47,7 @@ def sections(analysis: Analysis) -> Sequence[Section]:
         )
         for one in serving.phases
     ]
-    notes = texts(_uncached(serving), _crowded(serving))
+    notes = texts(_uncached(serving), _crowded(serving), _shared(serving))
     parts = (Facts((_summary(serving),)), Table(_COLUMNS, tuple(rows), notes))
     count = len(serving.requests)
     return [section("serving", "Serving", "1 request" if count == 1 else f"{count} requests", *parts)]
@@ -86,6 +86,19 @@ def _crowded(serving: Serving) -> str:
     return (
         f"{processes} with {serving.threads} threads of torch share {cores}: threads wait for cores, and then for each "
         "other. Divide the cores among the processes (torch.set_num_threads, OMP_NUM_THREADS)."
+    )
+
+
+def _shared(serving: Serving) -> str:
+    """That both phases have one number of threads, of which other numbers were not tried."""
+    threads = serving.shared_threads
+    if threads < 2:
+        return ""
+    (first,), (more,) = (serving.of(phase) for phase in (PREFILL, DECODE))
+    return (
+        f"Both phases share {threads} threads: the prefill keeps {first.cores:.2f} cores busy, the decode "
+        f"{more.cores:.2f}. To see whether a phase is faster with another number, set others in turn for some requests "
+        "(torch.set_num_threads)."
     )
 
 
