@@ -14,13 +14,21 @@ CALLS = 12
 
 
 class Mesh:
+    """It takes much longer to pickle than to unpickle: who does the former stands out."""
+
     def __init__(self, points: int) -> None:
-        self.points = [(n * 0.1, n * 0.2, str(n)) for n in range(points)]
+        self.points = [f"{n * 0.1} {n * 0.2}" for n in range(points)]
+
+    def __getstate__(self) -> str:
+        return ";".join(" ".join(f"{float(number):.17g}" for number in point.split()) for point in self.points)
+
+    def __setstate__(self, state: str) -> None:
+        self.points = state.split(";")
 
 
-def area(mesh: Mesh, index: int) -> float:
+def area(mesh: Mesh, index: int) -> str:
     time.sleep(0.002)
-    return mesh.points[index][0]
+    return mesh.points[index]
 
 
 def make(index: int) -> Mesh:
