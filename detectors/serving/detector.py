@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.serving.advice import advise_threads
 from scalana.detectors.serving.thread_plans import SERVING, PhaseTime, Serving, is_faster, serving_of, units_of
 from scalana.detectors.thresholds.shares import WORTH_IF_ONCE
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.spans.requests import DECODE, PREFILL, requests_of
 
 KIND = "serving-threads"
@@ -34,30 +35,53 @@ class ServingThreads:
         if requests is None:
             return Outcome()
         serving = serving_of(requests, facts.run.cores.count(tuple(np.unique(requests.rank).tolist())))
+        slower = [found for phase in (DECODE, PREFILL) if (found := _slower(phase, serving)) is not None]
+        findings = [found for plan in _by_remedy(slower) for found in _findings(plan, serving, facts)]
         none = np.zeros(0, np.int64)
-        found = [finding for phase in (DECODE, PREFILL) for finding in _slower(phase, serving, facts)]
-        verdicts = [Verdict(finding, Extent(tuple(finding.ranks), none, none)) for finding in found]
+        verdicts = [Verdict(finding, Extent(tuple(finding.ranks), none, none)) for finding in findings]
         return Outcome(verdicts, sections={SERVING.name: serving})
 
 
-def _slower(phase: str, serving: Serving, facts: Facts) -> list[Finding]:
-    """A finding for the numbers of threads with which a phase takes longer, if that costs enough of the run."""
+@dataclass(frozen=True, slots=True)
+class _Slower:
+    """A phase that was faster with another number of threads."""
+
+    worst: PhaseTime
+    """Of the slower numbers of threads, that of most requests."""
+    fastest: PhaseTime
+    more_s: FloatArray
+    """What requests took longer with the slower numbers ``[requests]``."""
+
+
+def _slower(phase: str, serving: Serving) -> _Slower | None:
     fastest, requests = serving.fastest(phase), serving.requests
     slower = [one for one in serving.of(phase) if is_faster(fastest, one)]
     if not slower:
-        return []
-    threads = getattr(requests, phase).threads
-    rows = np.flatnonzero(np.isin(threads, [one.threads for one in slower]))
-    seconds = getattr(requests, phase).seconds[rows]
-    more_s = seconds - units_of(requests, phase)[rows] * fastest.mean_s
-    ranks = np.unique(requests.rank[rows]).tolist()
-    saving_s = max(float(more_s[requests.rank[rows] == rank].sum()) for rank in ranks)
+        return None
+    part = getattr(requests, phase)
+    there = np.isin(part.threads, [one.threads for one in slower])
+    more_s = np.where(there, part.seconds - units_of(requests, phase) * fastest.mean_s, 0.0)
+    return _Slower(max(slower, key=lambda one: one.requests), fastest, more_s)
+
+
+def _by_remedy(slower: list[_Slower]) -> list[list[_Slower]]:
+    """Phases that are fastest with the same number of threads together, that which costs most first."""
+    most_first = sorted(slower, key=lambda one: -one.more_s.sum())
+    numbers = dict.fromkeys(one.fastest.threads for one in most_first)
+    return [[one for one in most_first if one.fastest.threads == number] for number in numbers]
+
+
+def _findings(phases: list[_Slower], serving: Serving, facts: Facts) -> list[Finding]:
+    """A finding for phases that one number of threads makes faster, if that saves enough of the run."""
+    first, requests = phases[0], serving.requests
+    more_s = np.sum([one.more_s for one in phases], axis=0)
+    ranks = np.unique(requests.rank[more_s != 0.0]).tolist()
+    saving_s = max(float(more_s[requests.rank == rank].sum()) for rank in ranks)
     run_s = float((facts.timeline.locations.end_s - facts.timeline.locations.start_s).max())
     if saving_s < WORTH_IF_ONCE * run_s:
         return []
-    worst = max(slower, key=lambda one: one.requests)
-    plan = _plan(worst, fastest, serving)
-    row, spans = int(getattr(requests, phase).row[rows[0]]), facts.ppg.spans
+    plan = _plan(first.worst, first.fastest, serving)
+    row, spans = int(getattr(requests, plan.serving_phase).row[np.flatnonzero(first.more_s)[0]]), facts.ppg.spans
     place = CodeLocation(TargetKind.OWN, int(spans.vertex[row]), int(spans.line[row]) if len(spans.line) else 0)
     finding = finding_at(place, ranks, float(more_s.sum()), facts.psg, KIND)
     return [replace(finding, saving_s=saving_s, evidence=Evidence(thread_plan=plan), advice=advise_threads(plan))]

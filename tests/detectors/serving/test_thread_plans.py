@@ -85,6 +85,14 @@ def test_what_is_saved_counts_the_slow_tokens_of_the_faster_number() -> None:
     assert verdict.finding.saving_s == pytest.approx(took_s[0] - took_s[1])
 
 
+def test_both_phases_save_where_one_number_is_best_for_both() -> None:
+    fast = [(1, 100.0 + n, 1, 10.0 + 0.1 * n) for n in range(6)]
+    slow = [(4, 130.0 + n, 4, 15.0 + 0.1 * n) for n in range(6)]
+    (verdict,) = found_in([*fast, *slow]).verdicts
+    assert verdict.finding.saving_s == pytest.approx(6 * (TOKENS * 5e-3 + 30e-3))
+    assert verdict.finding.evidence.thread_plan.serving_phase == DECODE and "both phases" in verdict.finding.advice
+
+
 def test_a_number_whose_typical_token_is_fast_but_whose_requests_take_longer_is_not_faster() -> None:
     spans, _ = spans_of([(1, 100.0, 1 + n % 2, 20.0 if n % 2 else 15.0) for n in range(12)])
     requests = requests_of(spans, 1)
