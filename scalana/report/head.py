@@ -55,14 +55,18 @@ def _ending(exit_code: int | None) -> str:
 
 
 def efficiency(analysis: Analysis) -> str:
-    """A sentence with the parallel efficiency, or of one process with the part of its time that it computes; "" where
-    neither is known."""
+    """A sentence with the parallel efficiency, or of one process with the part of its time that its main thread
+    computes, and for how long the rest of it does where that is more; "" where neither is known."""
     found = analysis.section(EFFICIENCY)
     if found is None:
         return ""
     if analysis.ppg.run.ranks > 1:
         return f" The parallel efficiency is {names.percent(found.whole.parallel)}."
-    return f" The process computes {names.percent(found.whole.useful)} of its time."
+    computes = f" The main thread computes {names.percent(found.whole.useful)} of its time"
+    others_s = float(analysis.ppg.metrics["helper_cpu_s"][:, 0].sum())
+    if others_s <= found.whole.useful * (analysis.ppg.run.seconds or 0.0):
+        return f"{computes}."
+    return f"{computes}; other threads and children compute for {names.seconds(others_s)}."
 
 
 def _open_to_the_end(analysis: Analysis) -> str:
