@@ -7,14 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 
 import scalana
 from scalana.detectors.annotate.replayed import REPLAY_ERROR
 from scalana.detectors.efficiency.over_steps import Fall, LowStep, OverSteps
 from scalana.detectors.efficiency.run_efficiency import EFFICIENCY
+from scalana.report import head, names, text
 from scalana.report import json as json_report
-from scalana.report import text
 from scalana.report.html import page
 from tests.scalana.pages import well_formed
 from tests.scalana.recorded import STEPS, write_run
@@ -50,6 +51,17 @@ def test_text_has_a_row_and_how_to_read_it(report: scalana.api.Report) -> None:
     shown = report.to_text()
     assert "parallel = balance x serialisation x transfer; useful = parallel x runnable x on a core" in shown
     assert LATE in shown
+
+
+@pytest.mark.parametrize(("others_s", "said"), [(0.0, ""), (10.0, "; other threads and children compute for 10.0 s")])
+def test_of_one_process_it_says_who_computes(report: scalana.api.Report, others_s: float, said: str) -> None:
+    ppg = report.analysis.ppg
+    helpers_s = np.zeros((len(ppg.psg), 1))
+    helpers_s[0] = others_s
+    run, metrics = replace(ppg.run, ranks=1), {**ppg.metrics, "helper_cpu_s": helpers_s}
+    analysis = replace(report.analysis, ppg=replace(ppg, run=run, metrics=metrics))
+    useful = report.analysis.section(EFFICIENCY).whole.useful
+    assert head.efficiency(analysis) == f" The main thread computes {names.percent(useful)} of its time{said}."
 
 
 def test_page_has_the_curve(report: scalana.api.Report) -> None:
