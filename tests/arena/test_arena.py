@@ -11,7 +11,7 @@ import pytest
 
 from scalana.detectors.finding import Finding
 from tests.known import evidence
-from tests.long import also
+from tests.long import also, in_short
 from tests.runtime.mpi.conftest import one_mpi
 
 from .__main__ import seeds_of
@@ -132,7 +132,7 @@ def _chosen(runtime: str, place: str) -> int:
 @pytest.mark.slow
 @pytest.mark.measured
 @pytest.mark.parametrize("place", ["extra call", *also("thread")])
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", in_short(RUNTIMES, ("torch",)))
 def test_the_report_of_a_random_program_is_right(runtime: str, place: str, tmp_path: Path) -> None:
     chosen = drawn(_chosen(runtime, place))
     recorded(chosen, tmp_path, one_mpi(tmp_path).folder)

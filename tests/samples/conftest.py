@@ -30,6 +30,11 @@ from .planted import SAMPLES, Sample, read_samples
 ROOT = SAMPLES.parent
 LIMIT_S = 60
 """Many times what a sample takes; what takes longer hangs."""
+SHORT = (
+    *("balanced_noise", "checkpoint_rank0", "decoy", "moving_rebuild", "parameter_server", "pipeline_chain"),
+    *("power_law_graph", "slow_augmentation", "two_faults"),
+)
+"""Of different kinds: others have the mark ``long``, as `make proof NAME=accuracy-*` measures all of them."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -42,7 +47,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for name, wanted in chosen.items():
         if name in metafunc.fixturenames:
             samples = [s for s in read_samples(Path(os.environ.get("SAMPLES_FOLDER", SAMPLES))) if wanted(s)]
-            metafunc.parametrize(name, samples, ids=[sample.name for sample in samples])
+            marks = [() if sample.name in SHORT else pytest.mark.long for sample in samples]
+            metafunc.parametrize(
+                name, [pytest.param(one, marks=mark, id=one.name) for one, mark in zip(samples, marks, strict=True)]
+            )
 
 
 @pytest.fixture(scope="session", autouse=True)

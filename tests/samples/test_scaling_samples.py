@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import jsonschema
 import pytest
 
 from tests.attempts import attempts
+from tests.long import in_short
 from tests.needs import torch_or_skip
 from tests.runtime.mpi.conftest import one_mpi
 from tests.scalana.command import command
@@ -126,21 +127,11 @@ def comparisons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compariso
     return {sample.name: Comparison(sample, runs) for sample in SCALING_SAMPLES}
 
 
-def in_one_language() -> Iterator[str]:
-    """Each cause once, in Python and in C++ by turns."""
-    for number, cause in enumerate(sorted({sample.path.stem for sample in SCALING_SAMPLES})):
-        versions = [sample.name for sample in SCALING_SAMPLES if sample.path.stem == cause]
-        yield versions[number % len(versions)]
+SHORT = ("growing_collective.cpp", "rebuilt_table", "shrinking_halo.cpp")
+"""Others have the mark ``long``, as `make proof NAME=accuracy-scaling-*` measures all of them."""
 
 
-SHORT = set(in_one_language())
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(sample.name, marks=() if sample.name in SHORT else pytest.mark.long) for sample in SCALING_SAMPLES
-    ]
-)
+@pytest.fixture(params=in_short([sample.name for sample in SCALING_SAMPLES], SHORT))
 def comparison(request: pytest.FixtureRequest, comparisons: dict[str, Comparison]) -> Comparison:
     return comparisons[request.param]
 

@@ -37,8 +37,8 @@ PLANS = {
     **OTHERS,
 }
 ATTEMPTS = 3
-SHORT = ("assignment", "tail", "verifier")
-"""One that depends on how work is divided, one on its lengths, and one outside of the model."""
+SHORT = ("assignment", "verifier")
+"""One inside of the model, and one outside."""
 
 
 class Runs:

@@ -59,7 +59,9 @@ def test_a_slow_verifier(tmp_path: Path) -> None:
     for attempt in attempts(2):
         report, account, told = recorded(tmp_path / str(attempt), "verifier")
         finding, slept_s = report.findings[0], float(told["slept"])
-        if finding.lost_s == pytest.approx(slept_s, rel=0.1):
+        # Of two processes, one of which waits meanwhile.
+        charged_s = account.shares["verifier"] * account.step_s.sum()
+        if max(abs(finding.lost_s - slept_s), abs(charged_s - slept_s)) <= 0.1 * slept_s:
             break
     assert finding is not None and (finding.kind, finding.ranks) == ("rl-verifier", [1])
     assert finding.lost_s == pytest.approx(slept_s, rel=0.1)
@@ -67,8 +69,7 @@ def test_a_slow_verifier(tmp_path: Path) -> None:
     # The user's function, which the trainer calls, and not the call of the trainer; and no module that is busy as well.
     assert (Path(finding.file).name, finding.function) == ("grpo.py", "main.<locals>.short_is_good")
     assert finding.where.module is None
-    # Of two processes, one of which waits meanwhile.
-    assert account.shares["verifier"] * 2 * account.step_s.sum() == pytest.approx(2 * slept_s, rel=0.1)
+    assert charged_s == pytest.approx(slept_s, rel=0.1)
     # The same weights without being recorded.
     assert run(tmp_path / "plain", "verifier", None)["weights"] == told["weights"]
 
