@@ -174,6 +174,7 @@ def _run(trial: Trial, tools: Tools, work: Path, folder: Path | None) -> Ended:
         code: int | None = process.returncode
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
+        end_all_of(mark)  # ranks have sessions of their own, and hold the pipes
         out, err = process.communicate()
         code = None
     end_all_of(mark)
