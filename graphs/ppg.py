@@ -50,7 +50,7 @@ from scalana.graphs.readers.folder.native_frames import Symbols, no_symbols, res
 from scalana.graphs.readers.folder.reading import read_records
 from scalana.graphs.readers.processes.chains import choose_of_chain
 from scalana.graphs.readers.processes.rank_selection import RankRecords
-from scalana.graphs.run_info import RunInfo, course_of_run, describe_run, rate_hz
+from scalana.graphs.run_info import RunInfo, course_of_run, describe_run, rate_hz, with_ended, without_record
 from scalana.graphs.samples.between import active_s
 from scalana.graphs.samples.collected import collector_path, move_collected
 from scalana.graphs.samples.kernels import KernelTime, kernel_time
@@ -291,16 +291,9 @@ def build_ppg(
     run.warnings += told(no_cpu)
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
     if unseen and not run.thinned_ranks:
-        elsewhere = (
-            "what they do is unknown, so that savings are upper bounds; if other hosts do not see the run folder, "
-            "their records lie there at the same path: put the folders together with scalana report DIR DIR"
-        )
-        ended = "processes that ended had them in hand, or were not there yet"
+        hosts = {record.meta.get("host", "") for record in data.records}
         run.unrecorded_results = 0 if chosen.again else unseen
-        run.warnings.append(
-            f"the results of {unseen} call{'s' * (unseen > 1)} came from processes without a record here: "
-            f"{ended if chosen.again else elsewhere}"
-        )
+        run.warnings.append(with_ended(unseen) if chosen.again else without_record(unseen, run, folder, hosts))
     if mixed:
         run.warnings.append(f"ranks called different operations at the same position {mixed} times")
     return PPG(psg, timeline, metrics, run, spans, models, host, compiled, servers)

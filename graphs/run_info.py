@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,11 @@ class RunInfo:
     warnings: list[str] = field(default_factory=list)
     """What a reader of the results should know."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all its processes have a record: else what seems a transfer may be waiting for one that has none."""
+        return not self.missing_ranks and not self.unrecorded_results
+
 
 def describe_run(
     folder: RunFolder, chosen: RankRecords, data: Gathered, open_calls: list[OpenCall], timeline: Timeline, ranks: int
@@ -157,19 +163,43 @@ def _last_s(timeline: Timeline, ranks: int) -> list[float]:
 
 
 def _on_other_hosts(run: RunInfo, folder: RunFolder) -> list[str]:
-    """Where records that are not here may be, and the command that puts them together: on hosts that a launcher was
-    to start ranks on, of which none is here."""
-    here = {host.partition(".")[0] for host in run.host_of_rank}
-    lacking = [host for host in folder.launched_hosts() if host.partition(".")[0] not in here]
-    if not run.missing_ranks or not lacking:
-        return []
+    """Where records of ranks that are not here may be, and the command that puts them together."""
+    place = _other_place(folder, run.host_of_rank) if run.missing_ranks else ""
+    ranks = run.names.listed(run.missing_ranks)
+    return [f"if hosts share no file system, the records of {ranks} are in {place}"] if place else []
+
+
+def without_record(unseen: int, run: RunInfo, folder: RunFolder, hosts: Iterable[str]) -> str:
+    """A warning of ``unseen`` calls whose results came from processes without a record; ``hosts`` have one."""
+    place = "" if run.missing_ranks else _other_place(folder, hosts)
+    where = (
+        f"if hosts share no file system, their records are in {place}"
+        if place
+        else "if other hosts do not see the run folder, their records lie there at the same path: put the folders "
+        "together with scalana report DIR DIR"
+    )
+    return f"{_results(unseen)}: what they do is unknown, so that savings are upper bounds; {where}"
+
+
+def with_ended(unseen: int) -> str:
+    """A warning of such calls in a run that was started again."""
+    return f"{_results(unseen)}: processes that ended had them in hand, or were not there yet"
+
+
+def _results(unseen: int) -> str:
+    return f"the results of {unseen} call{'s' * (unseen > 1)} came from processes without a record here"
+
+
+def _other_place(folder: RunFolder, here: Iterable[str]) -> str:
+    """Where records may be that are not ``here``, and the command that puts them together: on hosts on which processes
+    were to be started, of which none is here. Empty where there are no such hosts."""
+    names = {host.partition(".")[0] for host in here}
+    lacking = [host for host in folder.launched_hosts() if host.partition(".")[0] not in names]
     path, name = os.path.abspath(folder.path), os.path.basename(os.path.abspath(folder.path))
     copies = "".join(f"rsync -a {host}:{path}/ {name}-{host} && " for host in lacking)
     parts = " ".join(f"{name}-{host}" for host in lacking)
-    return [
-        f"if hosts share no file system, the records of {run.names.listed(run.missing_ranks)} are in {path} on "
-        f"{', '.join(lacking)}; to put them together: {copies}scalana report {name} {parts}"
-    ]
+    place = f"{path} on {', '.join(lacking)}; to put them together: {copies}scalana report {name} {parts}"
+    return place if lacking else ""
 
 
 def course_of_run(folder: RunFolder, chosen: RankRecords, attempts: list[Attempt], going_on: bool) -> Course | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from scalana.detectors.detector import Outcome
@@ -24,6 +25,9 @@ from scalana.detectors.reconcile import Verdict, extent_of
 from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.detectors.when.module_passes import join_passes
 from scalana.detectors.when.module_times import with_modules
+from scalana.graphs.run_info import RunInfo
+
+_TRANSFER = "slow-transfer"
 
 
 class LateRanks:
@@ -42,7 +46,7 @@ class LateRanks:
             "waiting-for-core",
             "helper-takes-core",
             "garbage-collection",
-            "slow-transfer",
+            _TRANSFER,
             "carried-in",
             "started-late",
             "unresolved",
@@ -73,8 +77,13 @@ class LateRanks:
             told = join_passes(told, halves, modules, psg)
         told = name_starts(name_collections(told, facts), facts.run.starts, timeline)
         told = name_slow_ranks(name_sizes(name_lengths(name_masks(told, facts), facts), facts), facts)
-        told = name_tasks(told, facts)
+        told = without_unknown(name_tasks(told, facts), facts.run)
         return Outcome([Verdict(finding, extent_of(finding, timeline, psg, facts.blame)) for finding in told])
+
+
+def without_unknown(findings: Sequence[Finding], run: RunInfo) -> list[Finding]:
+    """Without transfers that take long, where not all processes have a record: these may be waiting."""
+    return [finding for finding in findings if run.is_whole or finding.kind != _TRANSFER]
 
 
 def _lasting(facts: Facts) -> Lasting | None:

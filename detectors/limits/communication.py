@@ -24,8 +24,7 @@ def communication(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """At most one cause: the transfers of a step, at the call that takes most of them; none where an ideal network
     saves too little, or where not all processes have a record: what seems a transfer may be waiting."""
     calls = [place for place in profile.places if place.is_transfer and place.mean_s > 0.0]
-    is_whole = not facts.run.missing_ranks and not facts.run.unrecorded_results
-    if facts.timeline.ranks < 2 or not is_whole or not calls:
+    if facts.timeline.ranks < 2 or not facts.run.is_whole or not calls:
         return []
     part = _of_the_network(calls, facts)
     saved_s = part * (profile.step_s - profile.ideal_network_s) - saved_by_link_s(profile, facts)

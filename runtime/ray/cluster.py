@@ -8,6 +8,7 @@ the program has in its own ``runtime_env`` stays: variables are added, its funct
 from __future__ import annotations
 
 import os
+import sys
 
 from scalana.runtime import session
 from scalana.runtime.ray.callers import PATCHES
@@ -42,6 +43,12 @@ def start_recording(bootstrap=None, then=None):
 """
 """Travels to workers as it stands here: they may not be able to import anything of ours."""
 
+MOST_S = 0.5
+"""How long a driver waits for the list of hosts, which takes a millisecond: a cluster may be about to end."""
+
+_hosts: list[str] = []
+"""Other hosts that were noted."""
+
 _joins = False
 """Whether the program connects to a cluster that ran before."""
 
@@ -50,6 +57,7 @@ def patch_worker(module: Any) -> None:
     """``module`` is ``ray._private.worker``."""
     PATCHES.wrap(module, "init", _connecting, "workers of clusters that ran before")
     PATCHES.wrap(module, "_maybe_modify_runtime_env", _modifying, "workers of clusters that ran before")
+    PATCHES.surround(module, "disconnect", _leaving, _left, "hosts that joined a cluster late")
 
 
 def patch_options(module: Any) -> None:
@@ -64,9 +72,39 @@ def _connecting(original: Function) -> Function:
         _joins = bool(where) and where != "local"
         if session.core is not None and isinstance(where, str) and "://" in where:
             session.note("ray: with Ray's client, only the driver is recorded")
-        return original(address, *args, **kwargs)
+        context = original(address, *args, **kwargs)
+        _note_hosts()
+        return context
 
     return init
+
+
+def _leaving(arguments: tuple[Any, ...]) -> None:
+    _note_hosts()
+
+
+def _left(state: None, arguments: tuple[Any, ...], result: Any, failure: type[BaseException] | None) -> None:
+    """Nothing is known afterwards."""
+
+
+def _note_hosts() -> None:
+    """Leave in the run folder of a driver which other hosts its cluster has now: their records may stay there."""
+    if session.core is not None:
+        PATCHES.tried("hosts of the cluster", lambda: _ask_for_hosts(sys.modules["ray._private.worker"]))
+
+
+def _ask_for_hosts(module: Any) -> None:
+    worker = module.global_worker
+    client = getattr(worker, "gcs_client", None)
+    if client is None or worker.mode != module.SCRIPT_MODE:
+        return
+    here = os.uname().nodename
+    nodes = client.get_all_node_info(timeout=MOST_S).values()
+    found = [node.node_manager_hostname or node.node_manager_address for node in nodes if node.state == node.ALIVE]
+    new = [host for host in dict.fromkeys(found) if host not in (here, *_hosts)]
+    if new:
+        _hosts.extend(new)
+        layout.note_launch(session.run_folder, layout.process_name(here, os.getpid()), new)
 
 
 def _modifying(original: Function) -> Function:

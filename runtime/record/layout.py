@@ -11,7 +11,7 @@
     DIR/records/<host>-<pid>-0.note    why a process could not write one
     DIR/records/<host>-<pid>-<n>.models.json   the modules of torch that a process called
     DIR/records/<host>-<pid>-<n>.operators.json   the operators that these ran on few steps
-    DIR/launches/<host>-<pid>-0        other hosts on which a launcher was to start ranks, one a line
+    DIR/launches/<host>-<pid>-0        other hosts on which a launcher or a cluster was to start processes, one a line
     DIR/report.txt, DIR/report.json    the report, once there is one
     DIR/hangs.json                     when the job hung, as far as somebody followed it
     DIR/native-frames.json             functions and lines of native code, for machines that lack its binaries
@@ -90,7 +90,7 @@ def worlds(folder: Folder) -> list[str]:
 
 
 def note_launch(folder: Folder, process: str, hosts: Sequence[str]) -> None:
-    """Leave in a run folder on which other hosts a launcher, by :func:`process_name`, starts processes.
+    """Leave in a run folder on which other hosts a process, by :func:`process_name`, starts others.
 
     Raises:
         OSError: it cannot be written.

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 import scalana
+from scalana.detectors.finding import Finding
+from scalana.detectors.late_ranks.detector import without_unknown
+from scalana.graphs.run_info import RunInfo
 from tests.scalana.recorded import PREPARE_LINE, STEPS, write_run
 
 WORK_MS = (10, 20, 60, 15)
@@ -42,3 +47,16 @@ def test_one_record_alone_blames_nobody(tmp_path: Path) -> None:
     report = half(tmp_path, 0)
     assert not report.findings and report.time.wait_s == 0
     assert "not here" in " ".join(report.to_text().split())
+
+
+@pytest.mark.parametrize(
+    ("run", "kinds"),
+    [
+        (RunInfo(ranks=3), ["slow-transfer", "late-ranks"]),
+        (RunInfo(ranks=3, missing_ranks=[1]), ["late-ranks"]),
+        (RunInfo(ranks=3, unrecorded_results=2), ["late-ranks"]),
+    ],
+)
+def test_what_may_be_waiting_for_a_process_without_a_record_is_no_transfer(run: RunInfo, kinds: list[str]) -> None:
+    some = [cast(Finding, SimpleNamespace(kind=kind)) for kind in ("slow-transfer", "late-ranks")]
+    assert [finding.kind for finding in without_unknown(some, run)] == kinds

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from scalana.graphs.run_info import RunInfo, _lacking, _on_other_hosts
+from scalana.graphs.run_info import RunInfo, _lacking, _on_other_hosts, without_record
 from scalana.runtime.operations import BY_NAME
 
 
@@ -29,3 +29,16 @@ def test_hosts_that_a_launcher_names_and_that_left_no_record_are_where_records_m
     (said,) = _on_other_hosts(run, cast(Any, folder))
     assert "rsync -a node1:/jobs/run/ run-node1 && scalana report run run-node1" in said
     assert _on_other_hosts(RunInfo(ranks=4), cast(Any, folder)) == []
+
+
+def test_results_without_a_record_name_the_host_where_it_may_be() -> None:
+    """As far as it is known which hosts there are; where ranks lack a record, that warning has the command."""
+    folder = cast(Any, SimpleNamespace(path="/jobs/run", launched_hosts=lambda: ["node0.cluster", "node1"]))
+    said = without_record(3, RunInfo(), folder, ["node0"])
+    assert said.startswith("the results of 3 calls came from processes without a record here")
+    assert said.endswith(
+        "their records are in /jobs/run on node1; to put them together: "
+        "rsync -a node1:/jobs/run/ run-node1 && scalana report run run-node1"
+    )
+    for run, here in ((RunInfo(missing_ranks=[1]), ["node0"]), (RunInfo(), ["node0", "node1"])):
+        assert "rsync" not in without_record(1, run, folder, here)

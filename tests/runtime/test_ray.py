@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -261,3 +262,32 @@ def test_threads_of_a_library_are_silent(told: list[tuple[Any, ...]]) -> None:
 def test_where_ray_has_changed_a_note_says_what_is_missing(told: list[tuple[Any, ...]]) -> None:
     workers.patch_execution(SimpleNamespace(FunctionActorManager=SimpleNamespace(get_execution_info=None)))
     assert told == [("note", "ray: get_execution_info not found: tasks and actors are not recorded")]
+
+
+def test_a_driver_notes_the_other_hosts_of_its_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Those that are there when it joins, and when it leaves; a cluster that does not answer disturbs neither."""
+    cluster_nodes = {"a": (os.uname().nodename, 0), "b": ("node1", 0), "c": ("gone", 1)}
+
+    def nodes(timeout: float) -> dict[str, Any]:
+        if not cluster_nodes:
+            raise TimeoutError("no answer")
+        return {
+            name: SimpleNamespace(node_manager_hostname=host, node_manager_address="10.0.0.1", state=state, ALIVE=0)
+            for name, (host, state) in cluster_nodes.items()
+        }
+
+    worker = SimpleNamespace(gcs_client=SimpleNamespace(get_all_node_info=nodes), mode=0)
+    ray = SimpleNamespace(
+        global_worker=worker, SCRIPT_MODE=0, init=lambda address: "joined", disconnect=lambda exiting: "left",
+        _maybe_modify_runtime_env=lambda environment: environment,
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "ray._private.worker", ray)
+    monkeypatch.setattr(session, "core", SimpleNamespace(note=lambda text: None))
+    monkeypatch.setattr(session, "run_folder", os.fspath(tmp_path))
+    monkeypatch.setattr(cluster, "_hosts", [])
+    cluster.patch_worker(ray)
+    assert ray.init("auto") == "joined" and layout.launched_hosts(tmp_path) == ["node1"]
+    cluster_nodes["d"] = ("", 0)
+    assert ray.disconnect(False) == "left" and layout.launched_hosts(tmp_path) == ["node1", "10.0.0.1"]
+    cluster_nodes.clear()
+    assert ray.disconnect(False) == "left" and layout.launched_hosts(tmp_path) == ["node1", "10.0.0.1"]

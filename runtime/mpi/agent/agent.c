@@ -1,8 +1,9 @@
 /* The preloaded library: records a native MPI program from its start, and leads its calls of MPI to the wrappers.
  *
  * It is loaded into every process of the job: launchers (see hosts.h), shells and what else there is. There it does
- * nothing. It does not depend on any MPI: names of MPI functions are defined here as jumps through a table, whose entries lead to the
- * wrappers that were compiled for the MPI which this process has loaded, or straight on to that MPI. */
+ * nothing. It does not depend on any MPI: names of MPI functions are defined here as jumps through a table, whose
+ * entries lead to the wrappers that were compiled for the MPI which this process has loaded, or straight on to that
+ * MPI. */
 #include "agent/api.h"
 
 #include <dlfcn.h>

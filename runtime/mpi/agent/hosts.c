@@ -132,6 +132,12 @@ static bool is_colon(const char *word)
     return strcmp(word, ":") == 0;
 }
 
+/* The words of an option that is not known: a word behind it that is no program is its value. */
+static int size_of_unknown(const char *next)
+{
+    return next == NULL || next[0] == '-' || is_colon(next) || is_found(next) ? 1 : 2;
+}
+
 /* Passes over the options of a part; returns where its program should stand. */
 static int read_options(launch *found, int at, int count, char *const *words)
 {
@@ -141,7 +147,7 @@ static int read_options(launch *found, int at, int count, char *const *words)
         if (size == 0 && found->unknown == NULL) {
             found->unknown = words[at];
         }
-        at += size ? size : 1;
+        at += size ? size : size_of_unknown(words[at + 1]);
     }
     return at;
 }

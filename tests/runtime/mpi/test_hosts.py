@@ -117,11 +117,12 @@ def test_what_the_user_preloads_stays(tools: Path) -> None:
         ({}, ["mpirun", "-n", "4", "app", "-H", "mine"], False),
         ({}, ["mpirun", "-H", "a,b", "-x", "LD_PRELOAD", "app"], False),
         ({}, ["launch", "-H", "a,b", "app"], False),
+        ({}, ["mpirun", "--what-is-this", "app", "-H", "mine"], False),
         ({"SLURM_JOB_NUM_NODES": "1"}, ["mpirun", "app"], False),
         ({"SLURM_JOB_NUM_NODES": "2"}, ["mpirun", "app"], True),
         ({"PBS_NODEFILE": "/nodes"}, ["mpirun", "-np", "4", "./app"], False),
     ],
-    ids=["one host", "user's", "no launcher", "one node", "two nodes", "no program"],
+    ids=["one host", "user's", "no launcher", "its program's", "one node", "two nodes", "no program"],
 )
 def test_others_stay_as_they_are(tools: Path, variables: dict[str, str], words: list[str], is_guarded: bool) -> None:
     found = launched(tools, words, **variables)
@@ -135,8 +136,11 @@ def test_open_mpi_forwards_what_is_looked_for(tools: Path, name: str) -> None:
     assert found.forwards == f"MINE;SCALANA_PRELOAD={tools}/recorder.so;SCALANA_RUN_DIR"
 
 
-def test_words_that_are_not_understood_preload_nothing_and_are_named(tools: Path, tmp_path: Path) -> None:
-    words = ["mpirun", "--what-is-this", "-H", "node7,node8:2", "app"]
+@pytest.mark.parametrize("option", [["--what-is-this"], ["--what-is-this", "3"], ["--what-is-this", "./3", "-n", "4"]])
+def test_words_that_are_not_understood_preload_nothing_and_are_named(
+    tools: Path, tmp_path: Path, option: list[str]
+) -> None:
+    words = ["mpirun", *option, "-H", "node7,node8:2", "app"]
     found = launched(tools, words, SCALANA_RUN_DIR=str(tmp_path), **{FORWARDED: "MINE;LD_PRELOAD"})
     assert (found.words, found.preloads, found.looks_for, found.forwards) == (words, "", "", "MINE")
     (note,) = layout.notes(tmp_path)
