@@ -9,7 +9,11 @@ from .topic import Topic, measured
 DOCUMENT = "docs/live.md"
 
 FOLLOWER = Command(("python -m tests.benchmarks.follower",))
-HANGS = Command(("python -m tests.benchmarks.hangs",), quiet=True)
+HANGS = Command(
+    ("python tests/tools/analysis_kernels.py $WORK/modelled", "python -m tests.benchmarks.hangs"),
+    quiet=True,
+)
+"""What is compiled once after an installation takes half a minute here, and is no part of an explanation."""
 WATCHED = Command(("python -m tests.benchmarks.watch_cost",), quiet=True)
 LOOKS = Command(("python -m tests.benchmarks.live_update 250 2000",))
 
