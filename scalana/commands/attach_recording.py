@@ -26,6 +26,7 @@ _ENDED_WITHIN_S = 3.0
 _LOOK_S = 0.2
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _MOST_NAMED = 8
+_NOBODY = "no Python process there or below it that could be recorded, or none that this user may read"
 
 
 def record_job(pids: Sequence[int], folder: str, seconds: float | None, rate_hz: float, form: str) -> int:
@@ -103,7 +104,7 @@ def _begin(scripts: Scripts, job: Job, there: Sequence[Target]) -> list[Target]:
     new = [target for target in new if not recording.is_done(scripts, target.pid, recording.BEGIN)]
     given, errors = recording.tried(scripts, new, recording.BEGIN)
     if not given and not there:
-        raise CommandError(str(errors[0]) if errors else "no Python process is left to record")
+        raise CommandError(str(errors[0]) if errors else _NOBODY)
     for error in errors:
         console.complain(f"not recorded: {error}")
     recording.waiting(scripts, given, recording.BEGIN, _BEGUN_WITHIN_S)
