@@ -17,6 +17,7 @@
     DIR/native-frames.json             functions and lines of native code, for machines that lack its binaries
     DIR/launcher.env                   what a launcher is to set on other hosts, while the job runs
     DIR/mpi/                           what was compiled for the job, where it could lie nowhere else
+    DIR/attach/                        what ``scalana attach --record`` has processes of the job run
 
 ``_core/record/run_layout.h`` has the same names for processes without Python; a test compares them.
 """

@@ -7,6 +7,7 @@ each is handed over by itself, by the thread of the pool that asks for the items
 
 from __future__ import annotations
 
+import sys
 from _thread import _local
 
 from scalana.runtime import session
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _CLOSED, _JOB, _TASK, _DONE = range(4)
 """What an id is of: the end of a pool, all that a job hands over at once, one task by itself, the result of one."""
+_WRITES_THROUGH = sys.version_info >= (3, 13)
+"""Whether the variables of a frame can be set from outside (PEP 667)."""
 _patches = Patches("multiprocessing.Pool")
 _lazy = _local()
 """``items``: whether this thread hands over items that are made one by one; ``task``: the last that it has."""
@@ -36,6 +39,7 @@ def patch(module: Any) -> None:
     for name in ("imap", "imap_unordered"):
         _patches.wrap(pool, name, _imap, "calls of pools")
     _patches.wrap(pool, "_guarded_task_generation", _tasks, "calls of pools")
+    _patches.tried("calls of a pool that ran before are not recorded", lambda: _enter_running(module.worker))
     _patches.wrap(module, "worker", _worker, "calls of pools")
     for name, make in (("_handle_tasks", _handle_tasks), ("_handle_results", _handle_results)):
         _patches.wrap(pool, name, make, "what pools pickle")
@@ -130,6 +134,19 @@ def _worker(original: Function) -> Function:
         return original(inqueue, outqueue, *args, **kwargs)
 
     return worker
+
+
+def _enter_running(worker: Function) -> None:
+    """Recording may begin in a process that is at work for a pool already: its loop gets the functions that record."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code is not worker.__code__:
+        frame = frame.f_back
+    variables = frame.f_locals
+    if frame.f_code is worker.__code__ and _WRITES_THROUGH:
+        pool = _pool_of(variables["inqueue"])
+        if pool:
+            variables["get"] = _taking(variables["get"], pool)
+            variables["put"] = _replying(variables["put"], pool)
 
 
 def _taking(get: Function, pool: int) -> Function:

@@ -25,7 +25,7 @@ Path = tuple[Frame, ...]
 
 _NAME = "py-spy"
 _MISSING = "py-spy is not installed: pip install 'scalana[attach]', in the environment of scalana or on PATH"
-_FORBIDDEN = (
+FORBIDDEN = (
     "scalana may not read it: run as the same user where sysctl kernel.yama.ptrace_scope is 0, or as root (sudo); in a "
     "container, start that with --cap-add SYS_PTRACE"
 )
@@ -156,6 +156,6 @@ def _run(words: Sequence[str], pid: int, seconds: float = 0.0) -> str:
     if done.returncode == 0:
         return done.stdout
     if _DENIED.search(done.stderr):
-        raise SpyError(f"process {pid}: {_FORBIDDEN}")
+        raise SpyError(f"process {pid}: {FORBIDDEN}")
     said = next((line for line in done.stderr.splitlines() if line.strip()), f"exit code {done.returncode}")
     raise SpyError(f"process {pid}: {said.removeprefix('Error: ')}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scalana import console
 from scalana.errors import CommandError
+from scalana.runtime.record import layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "scalana.attach/1"
 _MOST_LINES = 20
+_RATE_HZ = 50
 
 
 class AttachCommand:
@@ -31,17 +33,21 @@ class AttachCommand:
 examples:
   scalana attach 4711
   scalana attach --seconds 10 4711 4712
+  scalana attach --record DIR 4711
 
 PID is a process of the job, or its launcher: all Python processes below it are read, by py-spy, which stops each for
-some milliseconds at a look. With --seconds they are sampled, and ranks are compared line by line.
+some milliseconds at a look. With --seconds they are sampled, and ranks are compared line by line. With --record they
+record themselves from now on, as under scalana run, which needs Python 3.14 on both sides; the report follows when they
+end, after --seconds, or at Ctrl-C, after which they go on without a record.
 """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("pids", metavar="PID", type=int, nargs="+", help="process of the job, or its launcher")
-        parser.add_argument("--seconds", metavar="N", type=_seconds, help="also sample all processes for so long")
+        parser.add_argument("--seconds", metavar="N", type=_seconds, help="also sample, or record, for so long")
+        parser.add_argument("--record", metavar="DIR", help="record into this new run folder, and report (Python 3.14)")
         parser.add_argument(
-            "--rate", metavar="HZ", type=_rate, default=50, help="samples a second with --seconds (default: 50)"
+            "--rate", metavar="HZ", type=_rate, help="samples a second (default: 50, or 200 with --record)"
         )
         parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -52,7 +58,6 @@ some milliseconds at a look. With --seconds they are sampled, and ranks are comp
         from scalana.attach.processes import ancestors, job_of
         from scalana.attach.stacks import moment_of, names_of
 
-        program = spy.program()
         if gone := [pid for pid in args.pids if not os.path.exists(f"/proc/{pid}")]:
             raise CommandError(f"{gone[0]}: no such process on this host")
         if mine := [pid for pid in args.pids if pid in ancestors(os.getpid())]:
@@ -60,6 +65,13 @@ some milliseconds at a look. With --seconds they are sampled, and ranks are comp
                 f"{mine[0]}: this command runs below that process, and so may others that are no part of the job; give "
                 "the PID of the job's launcher"
             )
+        if args.record:
+            from scalana.commands.attach_recording import record_job
+
+            form = "json" if args.json else "text"
+            rate_hz = args.rate or layout.DEFAULT_RATE_HZ
+            return record_job(args.pids, args.record, args.seconds, rate_hz, form)
+        program = spy.program()
         job = job_of(args.pids)
         if not job.ranks:
             raise CommandError(f"{args.pids[0]}: no Python process there or below it, or none that this user may read")
@@ -72,7 +84,9 @@ some milliseconds at a look. With --seconds they are sampled, and ranks are comp
         if args.seconds:
             numbers, _ = names_of(job.ranks)
             wanted = [pid for pid in numbers if pid in looks]
-            found = spy.of_each(wanted, lambda pid: spy.sampled(program, pid, args.seconds, args.rate), True)
+            found = spy.of_each(
+                wanted, lambda pid: spy.sampled(program, pid, args.seconds, args.rate or _RATE_HZ), True
+            )
             _complain([one for one in found.values() if isinstance(one, spy.SpyError)], True)
             rows = compared({numbers[pid]: one for pid, one in found.items() if not isinstance(one, spy.SpyError)})
         if args.json:
