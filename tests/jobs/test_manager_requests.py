@@ -98,6 +98,7 @@ def test_who_asks_until_it_is_there_waits_for_it(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
+@pytest.mark.measured  # the methods of proxies are known by samples of what they call
 def test_workers_that_ask_a_manager_are_told_how_often_and_where(tmp_path: Path) -> None:
     done = jobs.run([sys.executable, PROGRAM], tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
