@@ -10,7 +10,7 @@ import pytest
 
 def also(*values: object) -> list[Any]:
     """Values of one parameter of a test, each with the mark ``long``."""
-    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+    return also_rows(*((value,) for value in values))
 
 
 def also_rows(*rows: tuple[object, ...]) -> list[Any]:

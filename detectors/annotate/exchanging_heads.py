@@ -46,7 +46,7 @@ def _steps(facts: Facts) -> int:
 
 def _in_steps(group: HeadExchange, facts: Facts) -> BoolArray:
     """Which attentions lie in the steady state; all where there is none ``[attentions]``."""
-    first = np.flatnonzero(np.diff(group.exchange, prepend=-1))[0::2]
+    first = group.begins[0::2]
     if not _steps(facts) or facts.steps is None:
         return np.ones(len(first), np.bool_)
     start_s, end_s = (times[facts.steps.steady()] for times in facts.steps.on_all_ranks())
@@ -64,7 +64,7 @@ def _ring_step_s(
     transfer_s = facts.waits.transfer_s(timeline)
     hidden_s = np.zeros(len(timeline.calls))
     for group, rows in there:
-        mine = group.came[np.repeat(rows, 2)[group.exchange]]
+        mine = group.came[group.calls_of(rows)]
         hidden_s[mine] += hidden_in_a_ring_s(group, transfer_s, timeline)[mine]
     none = np.zeros(len(timeline.calls) + len(timeline.locations))
     measured_s, (end_s,) = facts.replay.run_ends_s([Change.of(none, shorter_s=hidden_s)])

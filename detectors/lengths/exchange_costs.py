@@ -74,7 +74,7 @@ def cost_of(group: HeadExchange, inside: BoolArray, steps: int, wait_s: FloatArr
     call waits ``[calls]``."""
     timeline = ppg.timeline
     calls, ranks = timeline.calls, len(group.ranks)
-    mine = np.repeat(inside, 2)[group.exchange]
+    mine = group.calls_of(inside)
     spent_s = calls.exit_s[group.came[mine]] - calls.enter_s[group.posted[mine]]
     return ExchangeCost(
         ranks=group.ranks,

@@ -54,10 +54,19 @@ class HeadExchange:
         """Bytes of keys and values of a rank's own tokens in each attention ``[attentions]``."""
         return np.asarray(np.abs(np.diff(self.nbytes.reshape(-1, 2), axis=1))[:, 0])
 
+    @property
+    def begins(self) -> IntArray:
+        """The first call of each exchange ``[exchanges]``."""
+        return np.flatnonzero(np.diff(self.exchange, prepend=-1))
+
+    def calls_of(self, attentions: BoolArray) -> BoolArray:
+        """Which calls belong to some ``[attentions]``; ``[calls]``."""
+        return attentions[self.exchange // 2]
+
     def attention_s(self, timeline: Timeline) -> FloatArray:
         """What lies between the two exchanges of each attention ``[attentions, ranks]``."""
         calls = timeline.calls
-        first = np.flatnonzero(np.diff(self.exchange, prepend=-1))
+        first = self.begins
         last = np.append(first[1:], len(self.exchange)) - 1
         return np.asarray(calls.enter_s[self.posted[first[1::2]]] - calls.exit_s[self.came[last[0::2]]])
 

@@ -138,11 +138,13 @@ def _worker(original: Function) -> Function:
 
 def _enter_running(worker: Function) -> None:
     """Recording may begin in a process that is at work for a pool already: its loop gets the functions that record."""
+    if not _WRITES_THROUGH:
+        return
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_code is not worker.__code__:
         frame = frame.f_back
-    variables = frame.f_locals
-    if frame.f_code is worker.__code__ and _WRITES_THROUGH:
+    if frame.f_code is worker.__code__:
+        variables = frame.f_locals
         pool = _pool_of(variables["inqueue"])
         if pool:
             variables["get"] = _taking(variables["get"], pool)
