@@ -110,4 +110,23 @@ UNEVEN = (
         mended="with the faster number",
         is_shared=True,
     ),
+    Kind(
+        "serving-weights",
+        "prefill or decode of generated tokens was faster with the weights on the NUMA node of the threads in the same "
+        "run",
+        "Weights lie on another NUMA node than the threads that read them.",
+        (
+            Claim(
+                "The {text:far_phase} takes {seconds:far_s} {text:far_unit} with {count:far_percent} % of the weights "
+                "on another NUMA node than its threads, and {seconds:near_s} with {count:near_percent} % (medians of "
+                "{count:far_requests} and {count:near_requests} requests)",
+                ("far_phase", "far_s", "near_s"),
+            ),
+            Claim("Weights lie on another NUMA node than the threads that read them"),
+        ),
+        spends=False,
+        unit=OF_GENERATING,
+        mended="with the weights on the node of the threads",
+        is_shared=True,
+    ),
 )

@@ -24,6 +24,7 @@ HOOKS = (
     ("torch.utils.data.dataloader", "scalana.runtime.torch.loaders", "record_loading"),
     ("torch.utils.data._utils.fetch", "scalana.runtime.torch.sources.loads", "record_sources"),
     ("datasets.iterable_dataset", "scalana.runtime.torch.sources.loads", "record_interleaved"),
+    ("datasets.arrow_dataset", "scalana.runtime.torch.sources.loads", "record_joined"),
     ("torch.serialization", "scalana.runtime.checkpoints", "record_files"),
     ("torch.serialization", "scalana.runtime.torch.experts.loads", "watch_files"),
     ("safetensors.torch", "scalana.runtime.torch.experts.loads", "watch_safetensors_torch"),

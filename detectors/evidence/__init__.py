@@ -46,7 +46,7 @@ from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
 from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
 from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, StepLimit, Transfers
-from scalana.detectors.evidence.thread_plan import ThreadPlan
+from scalana.detectors.evidence.thread_plan import FarWeights, ThreadPlan
 
 __all__ = [
     "BusyCores",
@@ -65,6 +65,7 @@ __all__ = [
     "DeviceTime",
     "Evidence",
     "ExpertWaits",
+    "FarWeights",
     "Flat",
     "FusedOperator",
     "HiddenDelay",

@@ -47,7 +47,7 @@ from scalana.detectors.evidence.size_costs import SizeCosts
 from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
 from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, StepLimit, Transfers
-from scalana.detectors.evidence.thread_plan import ThreadPlan
+from scalana.detectors.evidence.thread_plan import FarWeights, ThreadPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,7 @@ class Evidence:
     transfers: Transfers | None = None
     busy_cores: BusyCores | None = None
     thread_plan: ThreadPlan | None = None
+    far_weights: FarWeights | None = None
     experts: ExpertWaits | None = None
     link: LinkTime | None = None
     device_step: DeviceStep | None = None

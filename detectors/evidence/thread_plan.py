@@ -1,4 +1,4 @@
-"""Evidence about numbers of threads with which loops generate."""
+"""Evidence about threads with which loops generate: how many, and where their weights lie."""
 
 from __future__ import annotations
 
@@ -23,3 +23,24 @@ class ThreadPlan(Flat):
     faster_requests: int
     other_phase_threads: int
     """With which the other phase is fastest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FarWeights(Flat):
+    """A phase of requests that was faster with the weights on the NUMA node of the threads in the same run; seconds are
+    medians."""
+
+    far_phase: str
+    """``prefill`` or ``decode``."""
+    far_unit: str
+    """What the seconds are of: a prompt, or a token."""
+    far_s: float
+    far_percent: float
+    """Of the weights, that lie on another node than the threads."""
+    far_requests: int
+    near_s: float
+    near_percent: float
+    near_requests: int
+    threads_node: int
+    weights_node: int
+    """On which most of the slower requests run, and have their weights."""

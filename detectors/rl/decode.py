@@ -19,6 +19,7 @@ from scalana.detectors.thresholds.counts import LEAST_KNEE
 from scalana.detectors.thresholds.differences import CONSTANT
 from scalana.detectors.thresholds.factors import SLOW_PROCESS
 from scalana.detectors.thresholds.limits import ROUNDS_OF_FIT
+from scalana.graphs.arrays.least_squares import not_negative
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 
@@ -136,7 +137,7 @@ def fit_speeds(work: FloatArray, seconds: FloatArray, rank: IntArray, ranks: int
     factor = np.ones(ranks)
     costs = np.zeros(work.shape[1])
     for _ in range(ROUNDS_OF_FIT):
-        costs = _not_negative(work, seconds / factor[rank])
+        costs = not_negative(work, seconds / factor[rank], CONSTANT)
         model = np.maximum(work @ costs, 1e-12)
         ratio = seconds / model
         factor = np.ones(ranks)
@@ -154,26 +155,6 @@ def _as_others(model: FloatArray, mine: BoolArray) -> BoolArray:
     if not len(others):
         return np.ones(len(model), np.bool_)
     return np.asarray((model * SLOW_PROCESS >= others.min()) & (model <= others.max() * SLOW_PROCESS))
-
-
-def _not_negative(work: FloatArray, seconds: FloatArray) -> FloatArray:
-    """Least squares of relative errors, without negative costs: those that would be are left out, the least first."""
-    costs = np.zeros(work.shape[1])
-    weight = 1.0 / np.maximum(seconds, 1e-12)
-    scale = np.maximum(np.abs(work).max(axis=0), 1e-300)
-    scaled = work / scale * weight[:, None]
-    left: list[int] = []
-    for column in range(work.shape[1]):  # what varies with those before it cannot be told from them
-        tried = scaled[:, [*left, column]]
-        if np.linalg.matrix_rank(tried, tol=CONSTANT * np.linalg.norm(tried, 2)) > len(left):
-            left.append(column)
-    while left:
-        found = np.linalg.lstsq(scaled[:, left], seconds * weight, rcond=None)[0]
-        if (found >= 0.0).all():
-            costs[left] = found / scale[left]
-            break
-        left.pop(int(np.argmin(found)))
-    return costs
 
 
 def _batches(trajectories: Trajectories, rows: BoolArray) -> tuple[IntArray, FloatArray, FloatArray, FloatArray] | None:

@@ -126,7 +126,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `worker_bound`: part of a step that more workers must save
 - `slow_source`: part of the steady state that another way to load must save
 - `task_tail`: part of the run that another order must save
-- `serving.detector`: part of the run that another number of threads must save
+- `serving.detector`: part of the run that another number of threads, or weights on their node, must save
 - `experts.detector`: part of a loop that waiting for experts must take
 """
 CORES_SHARED = 0.05
@@ -255,6 +255,7 @@ Why: A choice: shares of CPU time are samples, and vary on busy cores.
 - `module_times`: part of what a finding's ranks spend more at its place that a module must take longer, to be named for
   it
 - `slow_source`: part of the time of loading that a source takes at least
+- `thread_plans`: part of the weights on another NUMA node than the threads, from which they lie far away
 """
 WARM_UP = 1 / 3
 """Part of the steps up to which a cost that falls to its lasting level has warmed up.

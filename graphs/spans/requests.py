@@ -26,6 +26,14 @@ class Phase:
     """Of torch in one operator."""
     cpu_s: FloatArray
     """Of the whole process."""
+    node: IntArray
+    """NUMA node on which its threads run for most of that, -1 where the machine has one, or it is not known."""
+    on_cores: IntArray
+    """On how many cores, -1 likewise."""
+    memory_node: IntArray
+    """On which most of the weights lie, -1 likewise."""
+    far: FloatArray
+    """Part of the weights that lie on another node than a thread, NaN likewise."""
 
     def some(self, chosen: BoolArray | IntArray) -> Phase:
         """That of some requests."""
@@ -86,4 +94,8 @@ def requests_of(spans: Spans, ranks: int) -> Requests | None:
 def _phase(rows: IntArray, spans: Spans) -> Phase:
     seconds = spans.end_s(rows) - spans.start_s(rows)
     tokens, threads, cpu_ns = (spans.integers(key)[rows] for key in ("tokens", "threads", "process_cpu_ns"))
-    return Phase(rows, seconds, tokens, threads, np.asarray(cpu_ns * 1e-9))
+    node, cores, memory_node, far = (
+        spans.integers(key)[rows] for key in ("node", "cores", "memory_node", "far_permille")
+    )
+    far_part = np.where(far >= 0, far * 1e-3, np.nan)
+    return Phase(rows, seconds, tokens, threads, np.asarray(cpu_ns * 1e-9), node, cores, memory_node, far_part)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.graphs.arrays.least_squares import not_negative
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
@@ -35,6 +36,9 @@ class Batches:
     """Seconds of each source ``[batches, sources]``."""
     items: FloatArray
     """``[batches, sources]``"""
+    is_fitted: bool
+    """Whether samples of several sources were loaded by one call, so that what one of each takes is a fit to all
+    batches."""
 
     def __len__(self) -> int:
         return len(self.rank)
@@ -64,7 +68,7 @@ class Gets:
 
 
 def batches_of(spans: Spans, ranks: int) -> Batches | None:
-    """The batches of a run whose sources are known; None where there are none."""
+    """The batches of a run whose sources are known; None where there are none, or what each takes is not known."""
     kind = spans.number(SOURCE)
     rows = spans.of_ranks(spans.rows("other"), ranks)
     rows = rows[(spans.texts("kind")[rows] == kind) & (kind >= 0)]
@@ -82,6 +86,11 @@ def batches_of(spans: Spans, ranks: int) -> Batches | None:
     load_s, how_many = (
         weighted_count(place, values, count * len(numbers)).reshape(count, -1) for values in (seconds * 1e-9, items)
     )
+    is_fitted = bool((spans.integers("joint", 0)[rows] > 0).any())
+    if is_fitted:
+        if np.linalg.matrix_rank(how_many) < len(numbers):
+            return None  # batches are all alike
+        load_s = _by_cost(load_s.sum(axis=1), how_many)
     cpu_s = weighted_count(batch, np.nan_to_num(spans.cpu_s(rows)), count)
     head = rows[first]
     rank, start_s, end_s = spans.rank[head], spans.start_s(head), spans.end_s(head)
@@ -98,7 +107,18 @@ def batches_of(spans: Spans, ranks: int) -> Batches | None:
         cpu_s[order],
         load_s[order],
         how_many[order],
+        is_fitted,
     )
+
+
+def _by_cost(whole_s: FloatArray, items: FloatArray) -> FloatArray:
+    """What each batch took ``[batches]``, divided over its sources by what one of each takes in all batches
+    ``[batches, sources]``."""
+    known = whole_s > 0.0
+    parts_s = items * not_negative(items[known], whole_s[known])
+    sums_s = parts_s.sum(axis=1, keepdims=True)
+    shares = np.divide(parts_s, sums_s, out=items / np.maximum(items.sum(axis=1, keepdims=True), 1.0), where=sums_s > 0.0)
+    return np.asarray(whole_s[:, None] * shares)
 
 
 def gets_of(spans: Spans, batches: Batches, ranks: int) -> Gets:

@@ -39,6 +39,7 @@ _SHARED = (
     "sampler/passes",
     "sampler/sampler",
     "sampler/state",
+    "threads/cores",
     "threads/state",
 )
 _AGENT = (

@@ -1,10 +1,11 @@
 """Predicted steps of other ways to load an expensive source, and what these really bring: ``mixed_job.py``.
 
-Run: python -m tests.benchmarks.mixing FOLDER
+Run: python -m tests.benchmarks.mixing FOLDER [--mixture KIND] [--python PROGRAM]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import subprocess
@@ -19,10 +20,10 @@ WAYS = {"dealt-evenly": ("--fix",), "more-workers": ("--workers", "2")}
 JOB = Path(__file__).parent / "mixed_job.py"
 
 
-def recorded(record: Path, *options: str) -> scalana.Report:
+def recorded(record: Path, python: str, *options: str) -> scalana.Report:
     """The report of a job with these options."""
     run = [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(record), "--"]
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={RANKS}"]
+    launch = [python, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={RANKS}"]
     subprocess.run([*run, *launch, str(JOB), *options], stdout=subprocess.DEVNULL, check=True)
     return scalana.analyze(record)
 
@@ -36,10 +37,15 @@ def step_s(report: scalana.Report) -> float:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--mixture", default="concatenated")
+    parser.add_argument("--python", default=sys.executable)
+    arguments = parser.parse_args()
+    folder, how = arguments.folder, (arguments.python, "--mixture", arguments.mixture)
     sources, lost_s, predicted = [], [], {way: [] for way in WAYS}
     for number in range(TRIES):
-        first = recorded(folder / f"now-{number}").findings[0]
+        first = recorded(folder / f"now-{number}", *how).findings[0]
         known = first.evidence.source
         sources.append((first.kind, known.source if known is not None else ""))
         lost_s.append(first.lost_s)
@@ -47,7 +53,7 @@ def main() -> None:
             predicted.get(one.change, []).append(one.step_s)
     found = {"sources": sources, "lost_s": lost_s, "ways": {}}
     for way, options in WAYS.items():
-        measured = [step_s(recorded(folder / f"{way}-{number}", *options)) for number in range(TRIES)]
+        measured = [step_s(recorded(folder / f"{way}-{number}", *how, *options)) for number in range(TRIES)]
         error = statistics.median(predicted[way]) / statistics.median(measured) - 1.0 if predicted[way] else 1.0
         found["ways"][way] = {"predicted_s": predicted[way], "measured_s": measured, "error": abs(error)}
     print(json.dumps(found, indent=2))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from scalana.runtime.torch.sources.members import members_of
+from scalana.runtime import session
+from scalana.runtime.torch.sources import tables
+from scalana.runtime.torch.sources.loads import Mixture
+from scalana.runtime.torch.sources.members import members_of, named
 from tests.needs import torch_or_skip
 
 from . import jobs
@@ -80,6 +84,84 @@ def test_what_is_no_mixture() -> None:
     round_trip = Set()
     round_trip.inner = round_trip  # type: ignore[attr-defined]
     assert names(round_trip) == []
+
+
+class Column:
+    """A column of a table, in chunks at some addresses."""
+
+    def __init__(self, *chunks: tuple[int, int]) -> None:
+        self.chunks = [Chunk(address, size) for address, size in chunks]
+        self.num_chunks = len(chunks)
+
+    def take(self, rows: list[int]) -> Column:
+        self.rows = [self.chunks[0].values[row] for row in rows]
+        return self
+
+    def to_pylist(self) -> list[int]:
+        return self.rows
+
+
+class Chunk:
+    """Some rows of a column."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.address, self.size = address, size
+        self.values: list[int] = []
+
+    def __len__(self) -> int:
+        return self.size
+
+    def buffers(self) -> list[SimpleNamespace | None]:
+        return [None, SimpleNamespace(address=self.address)] if self.address else [None]
+
+
+class Table:
+    """Stands for a map-style data set of Hugging Face."""
+
+    def __init__(self, *columns: Column, order: list[int] | None = None, **about: str) -> None:
+        self._data = SimpleNamespace(columns=list(columns))
+        self._info = SimpleNamespace(**about)
+        self._indices = None
+        self.size = sum(map(len, columns[0].chunks))
+        if order is not None:
+            column = Column((1, len(order)))
+            column.chunks[0].values = order
+            self._indices = SimpleNamespace(column=lambda _: column)
+            self.size = len(order)
+
+    def __len__(self) -> int:
+        return self.size
+
+
+def test_rows_of_data_sets_that_are_joined_into_one_table() -> None:
+    empty = Column((0, 5))
+    web = Table(empty, Column((0x10, 2), (0x20, 3)), dataset_name="web")
+    books = Table(Column((0, 4)), Column((0x30, 4)), dataset_name="books")
+    tables.join(named([("", web), ("", books)], lambda one: isinstance(one, Table)))
+    columns = Column((0, 9)), Column((0x10, 2), (0x20, 3), (0x30, 4))
+    assert tables.rows_of(web) is None and tables.rows_of(Table(Column((0x10, 2), (0x40, 1)))) is None
+    whole = tables.rows_of(Table(*columns))
+    assert whole is not None and whole.names == ["web", "books"]
+    assert whole.counted(0) == whole.counted(4) == {0: 1} and whole.counted(5) == whole.counted(-1) == {1: 1}
+    assert whole.counted([0, 8, 5]) == {0: 1, 1: 2} == whole.counted(slice(4, 7))
+    turned = tables.rows_of(Table(*columns, order=[8, 0, 7, 1]))
+    assert turned is not None and turned.counted([0, 1, -2]) == {0: 1, 1: 2}
+    # What is joined with more keeps its names; what has the same name is counted.
+    more = Table(Column((0x50, 1)), dataset_name="books")
+    tables.join([("books", more), ("all", Table(*columns))])
+    rows = tables.rows_of(Table(Column((0x10, 2), (0x20, 3), (0x30, 4), (0x50, 1))))
+    assert rows is not None and rows.names == ["web", "books (2)", "books (3)"]
+
+
+def test_time_of_rows_that_one_call_loads_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "core", SimpleNamespace(now=lambda: 0))
+    mixture = Mixture(["web", "books"], -1, 0)
+    mixture.begin(0)
+    rows = SimpleNamespace(counted=lambda key: key)
+    mixture.add_rows(rows, {1: 4}, 100)  # type: ignore[arg-type]
+    assert (mixture.items, mixture.spent, mixture.joint) == ([0, 4], [0, 100], False)
+    mixture.add_rows(rows, {0: 3, 1: 1}, 100)  # type: ignore[arg-type]
+    assert (mixture.items, mixture.spent, mixture.joint) == ([3, 5], [75, 125], True)
 
 
 @pytest.mark.slow

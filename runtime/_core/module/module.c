@@ -459,6 +459,10 @@ static PyMethodDef methods[] = {
      "another."},
     {"add_sample", (PyCFunction)(void (*)(void))core_add_sample, METH_FASTCALL,
      "add_sample(tid, path, state): a thread was seen here now."},
+    {"core_times", core_core_times, METH_NOARGS,
+     "core_times(): CPU time of this process by core, in ns, since it was first asked for."},
+    {"page_nodes", core_page_nodes, METH_O,
+     "page_nodes(addresses): the NUMA node of the page at each, negative where there is none."},
     {"read", core_read, METH_VARARGS,
      "read(path, code_type, codes, code_rows, ranks): decode a record file; the last three are what files have in "
      "common."},

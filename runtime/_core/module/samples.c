@@ -4,11 +4,14 @@
 #include "module/samples.h"
 
 #include <limits.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "module/arguments.h"
 #include "recorder/definitions.h"
 #include "recorder/lock.h"
 #include "sampler/sampler.h"
+#include "threads/cores.h"
 
 PyObject *core_sample_path(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
@@ -70,4 +73,80 @@ PyObject *core_add_sample(PyObject *module, PyObject *const *args, Py_ssize_t co
         sampler_add((pid_t)v[0], as_u32(v[1]), as_u32(v[2]));
     }
     Py_RETURN_NONE;
+}
+
+/* ---- where threads run and memory lies ---- */
+
+PyObject *core_core_times(PyObject *module, PyObject *unused)
+{
+    uint64_t used[MOST_CORES];
+    size_t count = cores_used(used);
+    (void)module, (void)unused;
+    PyObject *result = PyTuple_New((Py_ssize_t)count);
+    for (size_t core = 0; result != NULL && core < count; core++) {
+        PyObject *ns = PyLong_FromUnsignedLongLong(used[core]);
+        if (ns == NULL) {
+            Py_CLEAR(result);
+        } else {
+            PyTuple_SET_ITEM(result, (Py_ssize_t)core, ns);
+        }
+    }
+    return result;
+}
+
+/* Addresses of a sequence; NULL with an exception set. */
+static void **addresses_of(PyObject *items, Py_ssize_t count)
+{
+    void **pages = PyMem_Calloc((size_t)count + 1, sizeof *pages);
+    if (pages == NULL) {
+        PyErr_NoMemory();
+    }
+    for (Py_ssize_t i = 0; pages != NULL && i < count; i++) {
+        pages[i] = PyLong_AsVoidPtr(PySequence_Fast_GET_ITEM(items, i));
+        if (PyErr_Occurred()) {
+            PyMem_Free(pages);
+            pages = NULL;
+        }
+    }
+    return pages;
+}
+
+static PyObject *numbers_of(const int *values, Py_ssize_t count)
+{
+    PyObject *result = PyTuple_New(count);
+    for (Py_ssize_t i = 0; result != NULL && i < count; i++) {
+        PyObject *number = PyLong_FromLong(values[i]);
+        if (number == NULL) {
+            Py_CLEAR(result);
+        } else {
+            PyTuple_SET_ITEM(result, i, number);
+        }
+    }
+    return result;
+}
+
+PyObject *core_page_nodes(PyObject *module, PyObject *addresses)
+{
+    (void)module;
+    PyObject *result = NULL, *items = PySequence_Fast(addresses, "page_nodes() takes a sequence of addresses");
+    if (items == NULL) {
+        return NULL;
+    }
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
+    void **pages = addresses_of(items, count);
+    int *nodes = pages ? PyMem_Calloc((size_t)count + 1, sizeof *nodes) : NULL;
+    if (pages && nodes == NULL) {
+        PyErr_NoMemory();
+    }
+    if (nodes) { /* without nodes to move pages to, the kernel only says where they are */
+        long failed;
+        Py_BEGIN_ALLOW_THREADS;
+        failed = syscall(SYS_move_pages, 0, (unsigned long)count, pages, NULL, nodes, 0);
+        Py_END_ALLOW_THREADS;
+        result = failed ? PyErr_SetFromErrno(PyExc_OSError) : numbers_of(nodes, count);
+    }
+    PyMem_Free(nodes);
+    PyMem_Free(pages);
+    Py_DECREF(items);
+    return result;
 }

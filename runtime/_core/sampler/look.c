@@ -232,6 +232,7 @@ enum sight sampler_look(watched *w, const uint32_t *given, uint32_t given_state)
         return HAS_ENDED;
     }
     bool ran = cpu != w->cpu_ns, first = w->unsettled;
+    cores_look(&w->core, w->tid, now, cpu);
     if (!ran && !w->unsettled && (given == NULL || *given == w->path)) {
         uint32_t state = w->state;
         if (!w->held || state == STATE_RUNNING) {
@@ -365,6 +366,7 @@ enum sight sampler_look_natively(watched *w)
         emit_last(w);
         return HAS_ENDED;
     }
+    cores_look(&w->core, w->tid, now, cpu);
     bool waited = lacked_core(w, now, cpu);
     sampling->lacks_core = sampling->lacks_core || waited;
     if (cpu == w->cpu_ns && w->held) {

@@ -19,6 +19,7 @@
 #include "sampler/moments.h"
 #include "sampler/passes.h"
 #include "sampler/state.h"
+#include "threads/cores.h"
 #include "threads/state.h"
 
 #define THREAD_STACK ((size_t)512 << 10)
@@ -226,6 +227,7 @@ static void after_fork(void)
     atomic_store(&stopping, false);
     memory_after_fork();
     thread_state_after_fork();
+    cores_after_fork();
 }
 
 static int create_thread(pthread_t *thread, void *(*body)(void *))

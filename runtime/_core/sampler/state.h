@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "frames/types.h"
 #include "sampler/native.h"
+#include "threads/cores.h"
 #include "threads/state.h"
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -40,6 +41,7 @@ typedef struct {
     /* Of native code: at the latest look, and how much of what it has not run until then may be a wait for a core. */
     uint64_t tick_ns, tick_cpu_ns, tick_wait_ns, unexplained_ns;
     uint64_t wait_asked_ns; /* time of the look at which the kernel was asked for the wait */
+    core_look core;
     thread_files files;
     path_cache cache;
 } watched;

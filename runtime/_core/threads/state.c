@@ -12,6 +12,7 @@
 #define KEPT_FILES 64
 /* Kept files get high numbers, out of the way of a program that counts on the lowest free one. */
 #define FIRST_DESCRIPTOR 512
+#define PROCESSOR_FIELD 39 /* of the stat of a thread, see proc(5) */
 
 typedef struct {
     int fd;
@@ -302,6 +303,22 @@ uint64_t thread_core_wait_ns(thread_files *files)
     char *rest;
     strtoull(text, &rest, 10);
     return strtoull(rest, NULL, 10);
+}
+
+int thread_core(pid_t tid)
+{
+    char text[1024];
+    int fd = open_task_file(tid, "stat");
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[n > 0 ? n : 0] = 0;
+    const char *at = strrchr(text, ')'); /* ends the second field, a name, which may have blanks and brackets */
+    for (int field = 2; at != NULL && field < PROCESSOR_FIELD; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at ? (int)strtol(at + 1, NULL, 10) : -1;
 }
 
 /* Threads are links of the folder. It is kept open, as to find it anew takes twice as long; the same answer says whether

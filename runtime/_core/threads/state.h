@@ -21,6 +21,8 @@ void thread_files_close(thread_files *files);
 enum thread_activity thread_activity_now(thread_files *files);
 /* Total time that the thread was runnable without a core, in ns; 0 where the kernel does not say. */
 uint64_t thread_core_wait_ns(thread_files *files);
+/* The core that a thread ran on last, -1 where the kernel does not say. */
+int thread_core(pid_t tid);
 /* How many threads the process has; 0 if the kernel does not tell. */
 uint64_t threads_listed(void);
 

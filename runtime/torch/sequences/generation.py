@@ -15,6 +15,7 @@ from _thread import get_ident
 from scalana.runtime import session
 from scalana.runtime.patching import Patches, surrounded
 from scalana.runtime.torch.sequences.calls import named_arguments
+from scalana.runtime.torch.sequences.placement import Placement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,10 +39,12 @@ class Request:
     __slots__ = (
         "batch",
         "began",
+        "core_ns",
         "cpu_ns",
         "ended",
         "inside_ns",
         "length",
+        "model",
         "prefilled",
         "steps_ns",
         "threads",
@@ -56,6 +59,10 @@ class Request:
         self.prefilled = self.ended = began
         self.steps_ns: list[int] = []
         """From the end of one call to that of the next."""
+        self.model: Any = None
+        """A weak reference."""
+        self.core_ns: list[tuple[int, ...]] = [(), (), ()]
+        """As ``cpu_ns``, by core; nothing on a machine with one NUMA node."""
         self.inside_ns = 0
         """In calls of the model, after the prefill."""
         self.uncached = False
@@ -82,6 +89,7 @@ class Generation:
         self._had: Any = None
         self._open: dict[int, Request] = {}
         """By thread."""
+        self._placement: Any = None
         self._torch: Any = None
 
     # ---- which model it is ----
@@ -137,6 +145,7 @@ class Generation:
     def _watch(self, owner: Any) -> None:
         """Time the calls of a class from here on."""
         self.look_no_more()
+        self._placement = Placement()
         self._had = owner.__dict__.get("__call__")
         owner.__call__ = surrounded(owner.__call__, self._enter, self._leave)
         self._owner = owner
@@ -161,7 +170,10 @@ class Generation:
             if core is None or self._torch.is_grad_enabled():
                 return None
             shape = self._tokens(arguments[1:])
-            return (*shape, core.now(), time.process_time_ns()) if shape is not None else None
+            if shape is None:
+                return None
+            core_ns = self._placement.cpu_ns() if shape[1] > 1 else ()
+            return shape, core.now(), time.process_time_ns(), core_ns
         except Exception as failure:
             _patches.failed("loops that generate are not timed", failure)
             return None
@@ -171,14 +183,13 @@ class Generation:
         if entered is None or core is None or failure is not None:
             return
         try:
-            batch, length, began, cpu_ns = entered
-            self._called((batch, length), began, cpu_ns, core.now())
+            self._called(arguments[0], entered, core.now())
         except Exception as other:
             _patches.failed("loops that generate are not timed", other)
 
-    def _called(self, shape: tuple[int, int], began: int, cpu_ns: int, now: int) -> None:
+    def _called(self, model: Any, entered: tuple[Any, ...], now: int) -> None:
         """A call is over, of some sequences with some tokens each."""
-        batch, length = shape
+        (batch, length), began, cpu_ns, core_ns = entered
         thread = get_ident()
         request = self._open.get(thread)
         grows = request is not None and batch == request.batch and length == request.length + 1 and length > 2
@@ -187,14 +198,17 @@ class Generation:
             self._end(thread)
             if length > 1:
                 request = self._open[thread] = Request(began, cpu_ns, batch, length)
+                request.model = weakref.ref(model)
                 request.prefilled = request.ended = now
                 request.cpu_ns[1] = request.cpu_ns[2] = time.process_time_ns()
+                request.core_ns = [core_ns, *[self._placement.cpu_ns()] * 2]
                 request.threads[0] = self._torch.get_num_threads()
             return
         if len(request.steps_ns) < _MOST_STEPS:
             request.steps_ns.append(now - request.ended)
         request.inside_ns += now - began
         request.ended, request.cpu_ns[2] = now, time.process_time_ns()
+        request.core_ns[2] = self._placement.cpu_ns()
         request.threads[1] = self._torch.get_num_threads()
         if length > 1:
             request.length, request.uncached = length, True
@@ -213,11 +227,13 @@ class Generation:
             return
         steps, (first, second, third) = sorted(request.steps_ns), request.cpu_ns
         batch, (before, after) = ("batch", request.batch, "threads"), request.threads
-        of_prefill = (KEY, PREFILL, "tokens", request.tokens, *batch, before, "process_cpu_ns", second - first)
+        where = self._placement.of_phases(request.core_ns, request.model())
+        of_prefill = (KEY, PREFILL, "tokens", request.tokens, *batch, before, "process_cpu_ns", second - first, *where[0])
         times = ("median_ns", steps[len(steps) // 2], "p95_ns", steps[min(len(steps) * 95 // 100, len(steps) - 1)])
         of_decode = (
             *(KEY, DECODE, "tokens", len(steps), *batch, after, "process_cpu_ns", third - second),
             *(*times, "inside_ns", request.inside_ns, "uncached", int(request.uncached)),
+            *where[1],
         )
         self._span(PREFILL, request.began, request.prefilled, of_prefill)
         self._span(DECODE, request.prefilled, request.ended, of_decode)

@@ -16,7 +16,8 @@ from time import thread_time_ns
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.record.span_kinds import SOURCE
-from scalana.runtime.torch.sources.members import members_of
+from scalana.runtime.torch.sources.members import looked_into, members_of, named
+from scalana.runtime.torch.sources.tables import Rows, join, rows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Mixture:
 
     __slots__ = (
         *("ahead", "batches", "began", "began_cpu", "calls", "copies", "ends", "inside", "items"),
-        *("names", "number", "spent", "thread", "worker", "workers"),
+        *("joint", "names", "number", "spent", "thread", "worker", "workers"),
     )
 
     def __init__(self, names: list[str], worker: int, workers: int) -> None:
@@ -45,6 +46,8 @@ class Mixture:
         """Nanoseconds."""
         self.inside = self.ends = False
         """Whether a member is at work, which may call others; whether no more is to be noted."""
+        self.joint = False
+        """Whether items of several sources are loaded by one call: what each of these takes is not measured."""
         self.thread = self.began = self.began_cpu = 0
         self.copies: list[Any] = []
         """Of the members, which are read from in their stead."""
@@ -59,6 +62,15 @@ class Mixture:
         self.spent = [0] * len(self.names)
         self.calls, self.inside, self.thread = 0, False, get_ident()
         self.began_cpu, self.began = thread_time_ns(), session.core.now()
+
+    def add_rows(self, rows: Rows, key: Any, spent: int) -> None:
+        """Some rows of a table were loaded: their time is divided evenly, for want of anything better."""
+        counted = rows.counted(key)
+        whole = max(sum(counted.values()), 1)
+        self.joint = self.joint or len(counted) > 1
+        for source, count in counted.items():
+            self.items[source] += count
+            self.spent[source] += spent * count // whole
 
     def take_ahead(self) -> None:
         """Count what was read since this was last called: with the batch that is made."""
@@ -75,8 +87,8 @@ class Loads:
     def __init__(self) -> None:
         self.mixture: Mixture | None = None
         """Of the batch that is made now."""
-        self._source_of: dict[int, tuple[Mixture, int]] = {}
-        """By the identity of a member, which its fetcher keeps."""
+        self._source_of: dict[int, tuple[Mixture, int | Rows]] = {}
+        """By the identity of a member, which its fetcher keeps; or of a table with the rows of several."""
         self._surrounded: set[tuple[type, str]] = set()
         self._patches = Patches("torch.utils.data")
         self._keys: tuple[int, ...] = ()
@@ -90,15 +102,24 @@ class Loads:
     def watch(self, fetcher: Any, data_set: Any) -> None:
         """A loader gets its batches from a data set from now on: see whether that is a mixture."""
         kind = sys.modules["torch.utils.data.dataset"].Dataset
-        members = members_of(data_set, lambda one: isinstance(one, kind))
+
+        def is_data_set(one: Any) -> bool:
+            return isinstance(one, kind)
+
+        members: list[tuple[str, Any]] = members_of(data_set, is_data_set)
+        found: list[tuple[Any, int | Rows]] = [(member, place) for place, (_, member) in enumerate(members)]
+        names = [name for name, _ in members]
         if len(members) < 2:
-            return
+            rows = next(filter(None, map(rows_of, looked_into(data_set, is_data_set))), None)
+            if rows is None:
+                return
+            found, names = [(rows.data_set, rows)], rows.names
         info = sys.modules["torch.utils.data._utils.worker"]._worker_info
-        mixture = Mixture([name for name, _ in members], *((info.id, info.num_workers) if info else (-1, 0)))
-        for place, (_, member) in enumerate(members):
-            self._source_of[id(member)] = mixture, place
+        mixture = Mixture(names, *((info.id, info.num_workers) if info else (-1, 0)))
+        for member, source in found:
+            self._source_of[id(member)] = mixture, source
             self._surround(type(member))
-        held = [member for _, member in members]
+        held = [member for member, _ in found]
         setattr(fetcher, _HELD_BY, (mixture, held))
         weakref.finalize(fetcher, self._forget, [id(member) for member in held], mixture).atexit = False
 
@@ -137,15 +158,15 @@ class Loads:
         def __iter__(member: Any) -> Any:
             items = inner(member)
             found = self._source_of.get(id(member))
-            if found is None or items is member:
+            if found is None or items is member or not isinstance(found[1], int):
                 return items
-            return ItemsAhead(items, *found) if found[0].copies else Items(items, member, self)
+            return ItemsAhead(items, found[0], found[1]) if found[0].copies else Items(items, member, self)
 
         return __iter__
 
     # ---- items ----
 
-    def enter(self, arguments: tuple[Any, ...]) -> tuple[int, int] | None:
+    def enter(self, arguments: tuple[Any, ...]) -> tuple[int | Rows, int] | None:
         """A member is asked for an item, or for several."""
         mixture = self.mixture
         if mixture is None or mixture.inside:
@@ -156,15 +177,22 @@ class Loads:
         mixture.inside = True
         return found[1], session.core.now()
 
-    def leave(self, state: tuple[int, int] | None, arguments: tuple[Any, ...], result: Any, failure: Any) -> None:
+    def leave(
+        self, state: tuple[int | Rows, int] | None, arguments: tuple[Any, ...], result: Any, failure: Any
+    ) -> None:
         """It has given it."""
         mixture = self.mixture
         if state is None or mixture is None:
             return
         source, began = state
+        spent = session.core.now() - began
         mixture.inside = False
-        mixture.spent[source] += session.core.now() - began
         mixture.calls += 1
+        if not isinstance(source, int):
+            if failure is None:
+                self._patches.tried("sources are not recorded", lambda: mixture.add_rows(source, arguments[1], spent))
+            return
+        mixture.spent[source] += spent
         if failure is None:
             mixture.items[source] += len(result) if len(arguments) > 1 and isinstance(arguments[1], list) else 1
 
@@ -194,15 +222,16 @@ class Loads:
             return
         end, cpu = core.now(), thread_time_ns() - mixture.began_cpu
         if not self._keys:
-            words = ("kind", SOURCE, "items", "load_ns", "batch", "worker", "workers")
+            words = ("kind", SOURCE, "items", "load_ns", "batch", "worker", "workers", "joint")
             self._keys = (core.span_types.index("other"), core.intern("source"), *map(core.intern, words))
-        other, name, kind, source, items, load, batch, worker, workers = self._keys
+        other, name, kind, source, items, load, batch, worker, workers, joint = self._keys
         whole = max(sum(mixture.spent), 1)
         for place, spent in enumerate(mixture.spent):
             if mixture.items[place]:
                 attributes = (
                     kind, SOURCE, source, mixture.names[place], items, mixture.items[place], load, spent,
                     batch, mixture.number, worker, mixture.worker, workers, mixture.workers,
+                    *((joint, 1) if mixture.joint else ()),
                 )  # fmt: skip
                 core.span(other, 0, name, mixture.began, end, cpu * spent // whole, 0, attributes)
 
@@ -288,3 +317,17 @@ def record_interleaved(module: Any) -> None:
     for name in ("__iter__", "_iter_arrow"):
         if name in vars(kind or object):
             patches.surround(kind, name, enter, lambda *_: None, "sources of data")
+
+
+def record_joined(module: Any) -> None:
+    """Note whose rows are put into one table; ``module`` is ``datasets.arrow_dataset``."""
+    patches = Patches("datasets")
+
+    def enter(arguments: tuple[Any, ...]) -> None:
+        if session.core is not None and arguments:
+            members = [("", one) for one in arguments[0]]
+            kind = module.Dataset
+            patches.tried("sources are not recorded", lambda: join(named(members, lambda one: isinstance(one, kind))))
+
+    name = "_concatenate_map_style_datasets"
+    patches.surround(module, name, enter, lambda *_: None, "sources of data")

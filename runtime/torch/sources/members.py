@@ -28,6 +28,7 @@ _NO_SOURCES = frozenset(
 )
 """Packages whose objects hold data, but are no data sets."""
 _CALLED = ("name", "source", "dataset_name")
+_IN_PARTS = ("dataset_name", "config_name")
 _LIES_AT = ("root", "path", "filename", "file", "data_dir", "folder")
 _LISTS = ("files", "urls")
 """Ends of the names of attributes and keys that have several."""
@@ -41,6 +42,15 @@ def members_of(data_set: Any, is_data_set: Callable[[Any], bool]) -> list[tuple[
         data_set: any object.
         is_data_set: whether an object is of a class of data sets of the library.
     """
+    for one in looked_into(data_set, is_data_set):
+        found = _mixed(one, is_data_set)
+        if len(found) > 1:
+            return named(found, is_data_set)
+    return []
+
+
+def looked_into(data_set: Any, is_data_set: Callable[[Any], bool]) -> Iterator[Any]:
+    """A data set, and what it wraps, the outermost first."""
     seen: set[int] = set()
     level = [data_set]
     for _ in range(DEEPEST):
@@ -49,12 +59,9 @@ def members_of(data_set: Any, is_data_set: Callable[[Any], bool]) -> list[tuple[
             if id(one) in seen:
                 continue
             seen.add(id(one))
-            found = _mixed(one, is_data_set)
-            if len(found) > 1:
-                return _named(found, is_data_set)
-            inner += [member for _, member in found] or list(_held(one, is_data_set))
+            yield one
+            inner += [member for _, member in _mixed(one, is_data_set)] or list(_held(one, is_data_set))
         level = inner
-    return []
 
 
 def _mixed(holder: Any, is_data_set: Callable[[Any], bool]) -> list[tuple[str, Any]]:
@@ -105,7 +112,7 @@ def _loads(value: Any) -> bool:
     return by_number or (hasattr(kind, "__iter__") and hasattr(value, "__dict__"))
 
 
-def _named(found: list[tuple[str, Any]], is_data_set: Callable[[Any], bool]) -> list[tuple[str, Any]]:
+def named(found: list[tuple[str, Any]], is_data_set: Callable[[Any], bool]) -> list[tuple[str, Any]]:
     """Members with names that differ: keys, else names of their own, else classes, else where they, or their files,
     lie."""
     members = [_inside(one, is_data_set) for _, one in found]
@@ -113,6 +120,8 @@ def _named(found: list[tuple[str, Any]], is_data_set: Callable[[Any], bool]) -> 
         lambda at: found[at][0],
         lambda at: _text_of(members[at], _CALLED),
         lambda at: type(members[at]).__name__,
+        lambda at: _text_of(_about(members[at]), _CALLED),
+        lambda at: "/".join(filter(None, (_text_of(_about(members[at]), (key,)) for key in _IN_PARTS))),
         lambda at: os.path.basename(_text_of(members[at], _LIES_AT).rstrip("/")),
         lambda at: _kept_in(members[at]),
     )
@@ -134,6 +143,11 @@ def _inside(data_set: Any, is_data_set: Callable[[Any], bool]) -> Any:
             break
         data_set = inner[0]
     return data_set
+
+
+def _about(holder: Any) -> Any:
+    """What a data set of Hugging Face says of itself."""
+    return getattr(holder, "_info", None)
 
 
 def _text_of(holder: Any, keys: tuple[str, ...]) -> str:

@@ -27,16 +27,17 @@ NUMBERS = ("tokens", "batch", "threads", "process_cpu_ns", "median_ns", "p95_ns"
 
 def spans_of(requests):
     """What is written of requests: ``(threads of prefill, its ms, threads of decode, ms of a token)``, one after
-    the other."""
+    the other; and behind these, where they have it, which part of the weights lies on another node."""
     spans, now_s = [], 0.0
-    for first, prefill_ms, second, token_ms in requests:
+    for first, prefill_ms, second, token_ms, *far in requests:
+        place = {"node": 1, "cores": 2, "memory_node": int(far[0] < 0.5), "far_permille": int(1e3 * far[0])} if far else {}
         for phase, tokens, threads, took_ms in (
             (PREFILL, 512, first, prefill_ms),
             (DECODE, TOKENS, second, TOKENS * token_ms),
         ):
             token_ns = int(token_ms * 1e6)
             numbers = zip(NUMBERS, (tokens, 1, threads, int(took_ms * 1e6), token_ns, token_ns, 0), strict=True)
-            spans.append(Span(0, "other", phase, now_s, now_s + took_ms * 1e-3, {KEY: phase, **dict(numbers)}))
+            spans.append(Span(0, "other", phase, now_s, now_s + took_ms * 1e-3, {KEY: phase, **dict(numbers), **place}))
             now_s = spans[-1].end_s
     return as_columns(spans, [0]), now_s
 
@@ -105,8 +106,46 @@ def test_a_number_whose_typical_token_is_fast_but_whose_requests_take_longer_is_
 @pytest.mark.parametrize(("threads", "said"), [((2, 2), True), ((1, 1), False), ((2, 4), False)])
 def test_one_number_of_threads_for_both_phases_is_said(threads: tuple[int, int], said: bool) -> None:
     outcome = found_in([(threads[0], 100.0, threads[1], 10.0)] * 6)
-    shown = sections(SimpleNamespace(section=lambda name: outcome.sections[name.name]))  # type: ignore[arg-type]
-    assert (f"Both phases share {threads[0]} threads" in str(shown)) == said
+    assert (f"Both phases share {threads[0]} threads" in shown(outcome)) == said
+
+
+def test_weights_on_another_node_cost_what_those_on_the_same_one_show() -> None:
+    near = [(2, 100.0 + n, 2, 10.0 + 0.1 * n, 0.0) for n in range(6)]
+    far = [(2, 100.0 + n, 2, 15.0 + 0.1 * n, 1.0) for n in range(6)]
+    outcome = found_in([one for pair in zip(near, far, strict=True) for one in pair])
+    (finding,) = [verdict.finding for verdict in outcome.verdicts]
+    assert finding.kind == "serving-weights"
+    assert claim(finding, 1) == (
+        "The decode takes 15 ms a token with 100 % of the weights on another NUMA node than its threads, and 10 ms "
+        "with 0 % (medians of 6 and 6 requests)."
+    )
+    assert finding.saving_s == pytest.approx(6 * TOKENS * 5e-3, rel=0.01)
+    assert "Threads run on node 1, and weights lie on node 0" in finding.advice
+    assert "not known" not in shown(outcome)
+
+
+@pytest.mark.parametrize(
+    "near",
+    [[], [(4, 100.0, 4, 10.0, 0.0)] * 6, [(2, 100.0, 2, 10.0, 0.0)]],
+    ids=["none", "other numbers of threads", "too few"],
+)
+def test_no_cost_without_requests_that_show_it(near) -> None:
+    far = [(2, 100.0 + n, 2, 15.0 + 0.1 * n, 1.0) for n in range(6)]
+    outcome = found_in([*near, *far])
+    assert not [verdict for verdict in outcome.verdicts if verdict.finding.kind == "serving-weights"]
+    assert "For 6 requests 100 % of the weights lie on another NUMA node" in shown(outcome)
+
+
+def test_numbers_of_threads_are_compared_at_one_place() -> None:
+    """One thread near is faster than four far away, for the place alone."""
+    near = [(1, 100.0 + n, 1, 10.0 + 0.1 * n, 0.1) for n in range(6)]
+    far = [(4, 100.0 + n, 4, 15.0 + 0.1 * n, 1.0) for n in range(6)]
+    assert found_in([*near, *far]).verdicts == []
+
+
+def shown(outcome) -> str:
+    parts = sections(SimpleNamespace(section=lambda name: outcome.sections[name.name]))  # type: ignore[arg-type]
+    return str(parts)
 
 
 def test_a_run_without_requests_has_no_section() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from scalana.detectors import analyze
 from scalana.detectors.sources.loading_model import dealt_evenly
+from scalana.detectors.sources.mixture import MIXTURE
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.run_info import RunInfo
@@ -72,10 +73,12 @@ def played(items, workers):
     return asked, got, begun, done
 
 
-def spans_of(worked, items, workers, vertex):
+def spans_of(worked, items, workers, vertex, joint):
     """What recorders write: a span for each wait of a rank, and one for each source of a batch, of its worker."""
     waits = [row for row in worked if row[0] == "load"]
     _, _, begun, done = played(items, workers)
+    # Samples of several sources that one call loads: each has an equal part of what it took.
+    cost_ns = 1e9 * (items @ np.array(list(SAMPLE_S.values()))) / BATCH
     # Waits of a run are as they were simulated: where a rank does not wait, it asks when it has worked.
     spans = [
         Span(rank, "data", "DataLoader", *when, {"batch": step, "workers": workers, "ahead": 2 * workers})
@@ -84,18 +87,18 @@ def spans_of(worked, items, workers, vertex):
     ]
     for step, rank, one in np.argwhere(items > 0.0).tolist():
         name = list(SAMPLE_S)[one]
-        load_ns = round(1e9 * items[step, rank, one] * SAMPLE_S[name])
+        load_ns = round(items[step, rank, one] * (cost_ns[step, rank] if joint else 1e9 * SAMPLE_S[name]))
         worker = step % workers if workers else -1
         says = {"kind": "source", "source": name, "items": int(items[step, rank, one]), "load_ns": load_ns}
-        says |= {"batch": step, "worker": worker, "workers": workers}
+        says |= {"batch": step, "worker": worker, "workers": workers, **({"joint": 1} if joint else {})}
         lane = RANKS + rank * max(workers, 1) + max(worker, 0)
         spans.append(Span(lane, "other", "DataLoader", begun[step, rank] - 1e-6, done[step, rank] - 1e-6, says))
     lanes = [*range(RANKS), *(place // max(workers, 1) for place in range(RANKS * max(workers, 1)))]
     return as_columns(spans, lanes, vertex, vertex + 1, range(len(lanes)))
 
 
-def analysis(items, workers):
-    """What is found in a run with these batches."""
+def analysis(items, workers, joint=False):
+    """What is found in a run with these batches; ``joint``: each is loaded by one call."""
     asked, got, _, _ = played(items, workers)
     everyone = ("coll", "allreduce", list(range(RANKS)), -1)
     waits_ms = 1e3 * np.maximum(got - asked, 1e-6)
@@ -113,7 +116,7 @@ def analysis(items, workers):
     edges = timeline.calls.exit_s.reshape(RANKS, STEPS).T
     marks = Steps("optimizer", np.arange(STEPS), np.vstack((np.zeros((1, RANKS)), edges[:-1])), edges)
     run = RunInfo(seconds=float(timeline.locations.end_s.max()), ranks=RANKS)
-    spans = spans_of(worked, items, workers, names.index("load"))
+    spans = spans_of(worked, items, workers, names.index("load"), joint)
     return analyze(PPG(psg, timeline, timeline_metrics(timeline, len(psg)), run, spans), marks)
 
 
@@ -147,6 +150,26 @@ def test_steps_are_late_in_which_some_rank_has_videos(workers: int) -> None:
     assert "dealt out evenly over the ranks" in other_loading(first)
     assert first.saving_s == pytest.approx(steady_s(items, workers) - changed[known.other_loading[0].change], rel=0.1)
     assert f"{first.saving_s:.2f} s" in cost(first, run)
+
+
+@pytest.mark.parametrize("videos", [in_turn, evenly], ids=["by themselves", "among others"])
+def test_what_each_source_takes_is_fitted_where_one_call_loads_several(videos) -> None:
+    items = drawn(videos)
+    (apart,), (joint,) = analysis(items, 1).findings[:1], analysis(items, 1, joint=True).findings[:1]
+    assert joint.kind == "slow-source"
+    known, usual = joint.evidence.source, apart.evidence.source
+    assert (known.source, known.sample_s) == ("video", pytest.approx(0.08, rel=0.01))
+    assert known.other_sample_s == pytest.approx(usual.other_sample_s, rel=0.05)
+    assert joint.lost_s == pytest.approx(apart.lost_s, rel=0.02)
+    for one, other in zip(known.other_loading, usual.other_loading, strict=True):
+        assert (one.change, one.step_s) == (other.change, pytest.approx(other.step_s, rel=0.02))
+
+
+def test_nothing_is_known_of_sources_in_batches_that_are_all_alike() -> None:
+    items = drawn(lambda step, rank: 1)
+    items[:, :, :2] = 2, 1
+    assert not [one for one in analysis(items, 1, joint=True).findings if one.kind == "slow-source"]
+    assert MIXTURE.name not in analysis(items, 1, joint=True).sections
 
 
 def test_what_waits_for_videos_is_their_cost() -> None:

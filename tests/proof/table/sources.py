@@ -10,6 +10,14 @@ from .topic import Topic, measured
 
 DOCUMENT = "docs/sources.md"
 MIXING = Command(("python -m tests.benchmarks.mixing $WORK",), quiet=True)
+TABLE = Command(
+    (
+        "make --no-print-directory frameworks",
+        "python -m tests.benchmarks.mixing $WORK --mixture table --python build/frameworks/bin/python",
+    ),
+    quiet=True,
+)
+"""With ``datasets`` of Hugging Face."""
 PLANTED_S = 20 * 4 * (4 * 0.08 - 2 * 0.04)
 """Of 20 steps in which 4 ranks wait for a batch of videos: its cost, without two steps in which it is loaded ahead."""
 
@@ -19,31 +27,40 @@ def named(found: dict[str, Any]) -> float:
     return float(sum(one == ["slow-source", "video"] for one in found["sources"]))
 
 
-TOPIC = Topic(
-    "Sources of data",
-    measured(
-        DOCUMENT,
-        MIXING,
+
+
+def rows(mark: str, of: str) -> tuple[tuple[Any, ...], ...]:
+    """The same rows for a kind of mixture."""
+    return (
         (
-            "sources-named",
-            "of 3 runs with an expensive source in turn on each rank, those whose first finding names it",
+            f"{mark}-named",
+            f"of 3 runs with an expensive source in turn on each rank{of}, those whose first finding names it",
             ">= 3",
             "of 3",
             derived(named),
         ),
         (
-            "sources-lost",
-            "error of what the source costs in waiting, against what is planted; largest of 3 runs",
+            f"{mark}-lost",
+            f"error of what the source costs in waiting{of}, against what is planted; largest of 3 runs",
             "<= 10",
             "%",
             derived(lambda found: max(100.0 * abs(one / PLANTED_S - 1.0) for one in found["lost_s"])),
         ),
         (
-            "sources-saving",
-            "error of the step predicted with samples dealt out evenly, or twice the workers, against really doing so",
+            f"{mark}-saving",
+            f"error of the step predicted with samples dealt out evenly, or twice the workers{of}, against really "
+            "doing so",
             "<= 10",
             "%",
             derived(lambda found: max(100.0 * way["error"] for way in found["ways"].values())),
         ),
+    )
+
+
+TOPIC = Topic(
+    "Sources of data",
+    (
+        *measured(DOCUMENT, MIXING, *rows("sources", "")),
+        *measured(DOCUMENT, TABLE, *rows("sources-table", " in one table of `datasets`")),
     ),
 )

@@ -46,7 +46,10 @@ def sections(analysis: Analysis) -> Sequence[Section]:
         between = names.span(float(mine.min()), float(mine.max()))
         rows.append(Row((*amounts, names.seconds(each_s), between, Cell(mixture.batches.names[source]))))
     more = len(order) - _MOST_SOURCES
-    notes = texts(f"and {more} more: see the JSON report" if more > 0 else "")
+    fitted = "Samples of several sources are loaded by one call: seconds by source are a fit to all batches."
+    notes = texts(
+        f"and {more} more: see the JSON report" if more > 0 else "", fitted if mixture.batches.is_fitted else ""
+    )
     where = f"{mixture.workers} workers a rank" if mixture.workers > 1 else "1 worker a rank"
     of = f"loading by an average rank, {where if mixture.workers else 'no workers'}"
     return [section("sources", "Sources of data", of, Table(_COLUMNS, tuple(rows), notes))]

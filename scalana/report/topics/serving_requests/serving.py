@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scalana.detectors.analysis import Analysis
-    from scalana.detectors.serving.thread_plans import Serving
+    from scalana.detectors.serving.thread_plans import PhaseTime, Serving
 
 _COLUMNS = (
     Column("phase", 8, is_text=True),
@@ -26,6 +26,8 @@ _COLUMNS = (
     Column("median", 8),
     Column("95 %", 8),
 )
+_PLACES = (Column("node", 4), Column("weights", 7), Column("far", 5, is_right=True))
+"""Where several NUMA nodes have cores: that of the threads, that of most weights, and what lies elsewhere."""
 _UNITS = {PREFILL: "to the first token", DECODE: "a token"}
 
 
@@ -34,23 +36,23 @@ def sections(analysis: Analysis) -> Sequence[Section]:
     serving = analysis.section(SERVING)
     if serving is None:
         return []
-    rows = [
-        Row(
-            (
-                one.phase,
-                str(one.threads),
-                f"{one.cores:.2f}",
-                str(one.requests),
-                names.seconds(one.median_s),
-                names.seconds(one.slow_s),
-            )
-        )
-        for one in serving.phases
-    ]
-    notes = texts(_uncached(serving), _crowded(serving), _shared(serving))
-    parts = (Facts((_summary(serving),)), Table(_COLUMNS, tuple(rows), notes))
+    placed = any(one.node >= 0 for one in serving.phases)
+    rows = [Row((*_amounts(one), *(_place(one) if placed else ()))) for one in serving.phases]
+    notes = texts(_uncached(serving), _crowded(serving), _shared(serving), _far(serving))
+    columns = (*_COLUMNS, *(_PLACES if placed else ()))
+    parts = (Facts((_summary(serving),)), Table(columns, tuple(rows), notes))
     count = len(serving.requests)
     return [section("serving", "Serving", "1 request" if count == 1 else f"{count} requests", *parts)]
+
+
+def _amounts(one: PhaseTime) -> tuple[str, ...]:
+    times = names.seconds(one.median_s), names.seconds(one.slow_s)
+    return (one.phase, str(one.threads), f"{one.cores:.2f}", str(one.requests), *times)
+
+
+def _place(one: PhaseTime) -> tuple[str, ...]:
+    node, weights = (str(number) if number >= 0 else "" for number in (one.node, one.memory_node))
+    return node, weights, names.percent(one.far_share) if one.memory_node >= 0 else ""
 
 
 def _summary(serving: Serving) -> str:
@@ -102,6 +104,19 @@ def _shared(serving: Serving) -> str:
     )
 
 
+def _far(serving: Serving) -> str:
+    """That weights lie on another node, where no request shows what that costs."""
+    unknown = [one for one in serving.phases if one.far and serving.near(one) is None]
+    if not unknown:
+        return ""
+    most = max(unknown, key=lambda one: one.requests)
+    return (
+        f"For {most.requests} requests {names.percent(most.far_share)} of the weights lie on another NUMA node than the "
+        f"threads (node {most.node}). No request with as many threads had them on one node, so the cost is not known. "
+        "Bind each process to one node before it loads its weights (numactl --cpunodebind --membind)."
+    )
+
+
 def entries(analysis: Analysis) -> dict[str, Any]:
     """The same for the JSON report."""
     serving = analysis.section(SERVING)
@@ -116,8 +131,16 @@ def entries(analysis: Analysis) -> dict[str, Any]:
             "p95_s": plain(one.slow_s),
             "cores_busy": plain(one.cores),
             "tokens": plain(one.tokens),
+            **_known_place(one),
         }
         for one in serving.phases
     ]
     count = {"requests": len(serving.requests), "uncached_requests": serving.uncached}
     return {"serving": {**count, "processes": serving.processes, "threads": serving.threads, "phases": phases}}
+
+
+def _known_place(one: PhaseTime) -> dict[str, Any]:
+    """On which nodes it runs, and its weights lie, where that is known."""
+    numbers = {"node": one.node, "on_cores": one.on_cores, "weights_node": one.memory_node}
+    known: dict[str, Any] = {key: number for key, number in numbers.items() if number >= 0}
+    return {**known, "far_share": plain(one.far_share)} if one.memory_node >= 0 else known
