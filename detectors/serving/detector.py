@@ -59,9 +59,7 @@ class _Slower:
 
 def _of_threads(far: bool, serving: Serving, facts: Facts) -> list[Finding]:
     """Of requests whose weights lie on their node, or do not, those with numbers of threads that were slower."""
-    compared = [
-        [(one, serving.fastest(phase, far)) for one in serving.of(phase, far)] for phase in (DECODE, PREFILL)
-    ]
+    compared = [[(one, serving.fastest(phase, far)) for one in serving.of(phase, far)] for phase in (DECODE, PREFILL)]
     slower = [found for pairs in compared if (found := _slower(pairs, serving)) is not None]
     findings = []
     for phases in _by_remedy(slower):
@@ -115,9 +113,7 @@ def _by_remedy(slower: list[_Slower]) -> list[list[_Slower]]:
     return [[one for one in most_first if one.fastest.threads == number] for number in numbers]
 
 
-def _findings(
-    phases: list[_Slower], serving: Serving, known: tuple[Evidence, str, str], facts: Facts
-) -> list[Finding]:
+def _findings(phases: list[_Slower], serving: Serving, known: tuple[Evidence, str, str], facts: Facts) -> list[Finding]:
     """A finding for phases that one remedy makes faster, if that saves enough of the run; with what is known of it:
     evidence, advice and kind."""
     first, requests, (evidence, advice, kind) = phases[0], serving.requests, known

@@ -67,7 +67,7 @@ class Serving:
     """Requests for which the model computed all tokens again for each."""
 
     def of(self, phase: str, far: bool | None = None) -> list[PhaseTime]:
-        """One phase with all its numbers of threads, with weights on the node of the threads, or not, if one says so."""
+        """One phase with all its numbers of threads, and weights near the threads, or far away, if one says so."""
         return [one for one in self.phases if one.phase == phase and far in (None, one.far)]
 
     def fastest(self, phase: str, far: bool | None = None) -> PhaseTime:

@@ -117,7 +117,9 @@ def _by_cost(whole_s: FloatArray, items: FloatArray) -> FloatArray:
     known = whole_s > 0.0
     parts_s = items * not_negative(items[known], whole_s[known])
     sums_s = parts_s.sum(axis=1, keepdims=True)
-    shares = np.divide(parts_s, sums_s, out=items / np.maximum(items.sum(axis=1, keepdims=True), 1.0), where=sums_s > 0.0)
+    shares = np.divide(
+        parts_s, sums_s, out=items / np.maximum(items.sum(axis=1, keepdims=True), 1.0), where=sums_s > 0.0
+    )
     return np.asarray(whole_s[:, None] * shares)
 
 

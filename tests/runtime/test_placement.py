@@ -1,4 +1,4 @@
-"""On which NUMA nodes threads run and weights lie, by what the kernel says; on machines of one node nothing is asked."""
+"""On which NUMA nodes threads run and weights lie, by what the kernel says; nothing is asked where there is one."""
 
 from __future__ import annotations
 

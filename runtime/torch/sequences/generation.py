@@ -228,7 +228,17 @@ class Generation:
         steps, (first, second, third) = sorted(request.steps_ns), request.cpu_ns
         batch, (before, after) = ("batch", request.batch, "threads"), request.threads
         where = self._placement.of_phases(request.core_ns, request.model())
-        of_prefill = (KEY, PREFILL, "tokens", request.tokens, *batch, before, "process_cpu_ns", second - first, *where[0])
+        of_prefill = (
+            KEY,
+            PREFILL,
+            "tokens",
+            request.tokens,
+            *batch,
+            before,
+            "process_cpu_ns",
+            second - first,
+            *where[0],
+        )
         times = ("median_ns", steps[len(steps) // 2], "p95_ns", steps[min(len(steps) * 95 // 100, len(steps) - 1)])
         of_decode = (
             *(KEY, DECODE, "tokens", len(steps), *batch, after, "process_cpu_ns", third - second),

@@ -64,7 +64,13 @@ class Placement:
             return here
         whole = sum(pages.values()) * sum(by_node.values())
         near = sum(spent * pages.get(node, 0) for node, spent in by_node.items())
-        return (*here, "memory_node", max(pages, key=pages.__getitem__), "far_permille", round(1000 - 1000 * near / whole))
+        return (
+            *here,
+            "memory_node",
+            max(pages, key=pages.__getitem__),
+            "far_permille",
+            round(1000 - 1000 * near / whole),
+        )
 
     def _pages_by_node(self, model: Any) -> dict[int, int]:
         """How many of some pages of its weights lie on each node; none where the kernel does not say."""

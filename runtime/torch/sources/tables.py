@@ -28,9 +28,7 @@ class Rows:
         self.data_set = data_set
         sources = list(dict.fromkeys(source for source, _ in chunks))
         names = [name for _, name in sources]
-        self.names = [
-            name if names.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(names)
-        ]
+        self.names = [name if names.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(names)]
         self._source = [sources.index(source) for source, _ in chunks]
         self._ends = list(itertools.accumulate(size for _, size in chunks))
         """Of each chunk."""
@@ -63,7 +61,7 @@ def join(named: Iterable[tuple[str, Any]]) -> None:
 
 def rows_of(data_set: Any) -> Rows | None:
     """The rows of a data set of that library; None where it is no mixture that was noted."""
-    table = getattr(data_set, "_data", None) if _source_at else None
+    table: Any = getattr(data_set, "_data", None) if _source_at else None
     if not hasattr(table, "columns") or not hasattr(data_set, "_indices"):
         return None
     for column in table.columns:

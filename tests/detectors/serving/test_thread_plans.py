@@ -30,7 +30,9 @@ def spans_of(requests):
     the other; and behind these, where they have it, which part of the weights lies on another node."""
     spans, now_s = [], 0.0
     for first, prefill_ms, second, token_ms, *far in requests:
-        place = {"node": 1, "cores": 2, "memory_node": int(far[0] < 0.5), "far_permille": int(1e3 * far[0])} if far else {}
+        place = (
+            {"node": 1, "cores": 2, "memory_node": int(far[0] < 0.5), "far_permille": int(1e3 * far[0])} if far else {}
+        )
         for phase, tokens, threads, took_ms in (
             (PREFILL, 512, first, prefill_ms),
             (DECODE, TOKENS, second, TOKENS * token_ms),

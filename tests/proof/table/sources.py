@@ -27,8 +27,6 @@ def named(found: dict[str, Any]) -> float:
     return float(sum(one == ["slow-source", "video"] for one in found["sources"]))
 
 
-
-
 def rows(mark: str, of: str) -> tuple[tuple[Any, ...], ...]:
     """The same rows for a kind of mixture."""
     return (

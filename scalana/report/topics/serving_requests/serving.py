@@ -111,9 +111,9 @@ def _far(serving: Serving) -> str:
         return ""
     most = max(unknown, key=lambda one: one.requests)
     return (
-        f"For {most.requests} requests {names.percent(most.far_share)} of the weights lie on another NUMA node than the "
-        f"threads (node {most.node}). No request with as many threads had them on one node, so the cost is not known. "
-        "Bind each process to one node before it loads its weights (numactl --cpunodebind --membind)."
+        f"For {most.requests} requests {names.percent(most.far_share)} of the weights lie on another NUMA node than "
+        f"the threads (node {most.node}). No request with as many threads had them on one node, so the cost is not "
+        "known. Bind each process to one node before it loads its weights (numactl --cpunodebind --membind)."
     )
 
 
