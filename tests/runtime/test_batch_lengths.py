@@ -124,5 +124,8 @@ def test_sizes_of_arguments_and_no_lengths_of_edges() -> None:
     assert reader.sizes((x, 3, None), {"adj": adjacency}, ("x",)) == [("x", 20), ("adj", 5)]
     graph = SimpleNamespace(_store=SimpleNamespace(_mapping={"x": x, "edge_index": edges}))  # PyTorch Geometric's
     assert reader.sizes((graph,), {}, ("data",)) == [("x", 20), ("edge_index", 14)]
+    own = SimpleNamespace(indptr=torch.tensor([0, 3, 7]), indices=torch.zeros(7), nodes=2, cu_seqlens_q=None)
+    assert reader.sizes((own, x), {}, ("graph", "x")) == [("x", 20), ("indptr", 3), ("indices", 7)]
+    assert reader.lengths((own, x), {}, ("graph", "x")) == reader.lengths((x,), {}, ("x",))
     assert lengths(x, edges, names=("x", "edge_index")) is None
     assert lengths(graph) is None

@@ -6,11 +6,11 @@ operator runs where somebody watches operators.
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 MOST_VALUES = 1 << 16
@@ -101,7 +101,8 @@ class Reader:
         with self._torch._C.DisableTorchFunction():
             if self._torch._C._len_torch_dispatch_stack():
                 return []
-            named = ((name, value) for name, value in self._named(args, by_name, names) if type(value) is self._tensor)
+            everything = chain(self._named(args, by_name, names), self._fields((*args, *by_name.values())))
+            named = ((name, value) for name, value in everything if type(value) is self._tensor)
             strided = self._torch.strided
             found = [
                 (name, value.numel() if value.layout is strided else value._nnz())
@@ -158,6 +159,13 @@ class Reader:
             yield from ((key, inner[key]) for key in list(inner)[:MOST_KEYS] if type(key) is str)
         else:
             yield from ((field, fields[field]) for field in _NESTED if fields.get(field) is not None)
+
+    def _fields(self, values: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+        """What objects of a program's own classes hold, such as a graph."""
+        for value in values:
+            fields = getattr(value, "__dict__", None)
+            if isinstance(fields, dict) and not isinstance(value, (self._tensor, dict)):
+                yield from ((name, one) for name, one in list(fields.items())[:MOST_KEYS] if name not in _NESTED)
 
     @staticmethod
     def _of(source: str, read: Callable[[str, Any], list[int] | None], given: Mapping[str, Any]) -> list[int] | None:
