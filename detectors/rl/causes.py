@@ -188,6 +188,15 @@ def _persistent(ratio: FloatArray, known: BoolArray) -> BoolArray:
     return np.asarray(((beside > SLOWER) & known).sum(axis=1) >= MOST_STEPS * known.sum(axis=1)) & known.any(axis=1)
 
 
+def always_longer(loop: Loop) -> IntArray:
+    """Processes that generate for longer than others that do, in most steps and over all, whatever the reason
+    ``[some ranks]``."""
+    those = loop.that_generate()
+    spent_s = loop.own_s[those, :, Doing.GENERATION]
+    all_s = spent_s.sum(axis=1)
+    return np.asarray(those[_persistent(spent_s, spent_s > 0.0) & (all_s > SLOW_PROCESS * np.median(all_s))])
+
+
 def split(
     loop: Loop,
     charges: Charges,

@@ -10,7 +10,16 @@ from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.reconcile import Extent, Verdict
 from scalana.detectors.rl.account import MILLISECOND, NOBODY, SEVERAL, TOKEN, RLAccount, Slow
 from scalana.detectors.rl.cause_table import CAUSES
-from scalana.detectors.rl.causes import NUMBER, Rollouts, Split, find_speeds, simulated, split, usual_factor
+from scalana.detectors.rl.causes import (
+    NUMBER,
+    Rollouts,
+    Split,
+    always_longer,
+    find_speeds,
+    simulated,
+    split,
+    usual_factor,
+)
 from scalana.detectors.rl.charges import Charges, charge
 from scalana.detectors.rl.decode import Decoding, fit_decoding
 from scalana.detectors.rl.findings import Known, find
@@ -154,6 +163,9 @@ def _explained(loop: Loop, charges: Charges, parts: Split) -> list[Extent]:
     known by names, training that others wait for in turn, as that is how such a loop is made."""
     known = [number for number, cause in enumerate(CAUSES) if cause.kind or (loop.timed and cause.key in _IN_TURN)]
     mostly = parts.part[:, known].sum(axis=1) > 0.5
+    if loop.timed and not len(loop.index.row):  # no lengths are known: whoever takes longer may be slow, or have more
+        longer = np.isin(charges.culprit, always_longer(loop))
+        mostly &= ~(longer & (charges.doing == Doing.GENERATION))
     return [_extent(list(range(len(loop.processes))), charges, mostly)] if mostly.any() else []
 
 

@@ -8,6 +8,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from scalana.detectors.rl.cause_table import CAUSES
+from scalana.detectors.rl.causes import NUMBER, always_longer
+from scalana.detectors.rl.detector import _explained
 from scalana.detectors.rl.phases import Doing, doing_of_function
 from scalana.detectors.rl.recorded.named_phases import Answers, NamedPhases, _steps_end, _training_joined
 from scalana.detectors.rl.recorded.pieces import Pieces
@@ -71,3 +74,28 @@ def test_training_is_one_piece_until_something_was_generated() -> None:
     joined = _training_joined(pieces, np.array([2.0]))
     assert (joined.start_s, joined.end_s) == ([0.0, 3.0, 4.0], [1.5, 3.5, 4.5])
     assert _steps_end(joined) == [1.5, 4.5]
+
+
+def test_time_of_who_always_generates_longer_is_left_to_other_detectors() -> None:
+    """Process 2 takes three times as long as process 1 in each step; 3 does once, and 0 generates nothing."""
+    steps = 9
+    own_s = np.zeros((4, steps, len(Doing)))
+    own_s[1:, :, Doing.GENERATION] = np.array([1.0, 3.0, 1.0])[:, None]
+    own_s[3, 4, Doing.GENERATION] = 6.0
+    loop = SimpleNamespace(own_s=own_s, that_generate=lambda: np.array([1, 2, 3]), processes=range(4))
+    assert always_longer(cast(Any, loop)).tolist() == [2]
+    starvation = np.zeros((2, len(CAUSES)))
+    starvation[:, NUMBER["starvation"]] = 1.0
+    charges = SimpleNamespace(
+        culprit=np.array([2, 1]),
+        begin_s=np.array([0.0, 10.0]),
+        end_s=np.array([3.0, 11.0]),
+        seconds=np.array([3.0, 1.0]),
+        doing=np.array([Doing.GENERATION, Doing.GENERATION]),
+    )
+    charges = type("Rows", (SimpleNamespace,), {"__len__": lambda _: 2})(**vars(charges))
+    both = [[0.0, 3.0], [10.0, 11.0]]
+    for rows, timed, expected in (([], True, both[1:]), ([0], True, both), ([], False, both)):
+        loop.index, loop.timed = SimpleNamespace(row=np.array(rows)), timed
+        (extent,) = _explained(cast(Any, loop), cast(Any, charges), cast(Any, SimpleNamespace(part=starvation)))
+        assert extent.windows_s is not None and extent.windows_s.tolist() == expected
