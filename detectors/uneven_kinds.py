@@ -117,9 +117,9 @@ UNEVEN = (
         "Weights lie on another NUMA node than the threads that read them.",
         (
             Claim(
-                "The {text:far_phase} of {ranks} takes {seconds:far_s} {text:far_unit} with {count:far_percent} % of the weights "
-                "on another NUMA node than its threads, and {seconds:near_s} with {count:near_percent} % (medians of "
-                "{count:far_requests} and {count:near_requests} requests)",
+                "The {text:far_phase} of {ranks} takes {seconds:far_s} {text:far_unit} with {count:far_percent} % of "
+                "the weights on another NUMA node than its threads, and {seconds:near_s} with {count:near_percent} % "
+                "(medians of {count:far_requests} and {count:near_requests} requests)",
                 ("far_phase", "far_s", "near_s"),
             ),
             Claim("Weights lie on another NUMA node than the threads that read them"),

@@ -118,8 +118,8 @@ def test_weights_on_another_node_cost_what_those_on_the_same_one_show() -> None:
     (finding,) = [verdict.finding for verdict in outcome.verdicts]
     assert finding.kind == "serving-weights"
     assert claim(finding, 1) == (
-        "The decode of rank 0 takes 15 ms a token with 100 % of the weights on another NUMA node than its threads, and 10 ms "
-        "with 0 % (medians of 6 and 6 requests)."
+        "The decode of rank 0 takes 15 ms a token with 100 % of the weights on another NUMA node than its threads, "
+        "and 10 ms with 0 % (medians of 6 and 6 requests)."
     )
     assert finding.saving_s == pytest.approx(6 * TOKENS * 5e-3, rel=0.01)
     assert "Threads run on node 1, and weights lie on node 0" in finding.advice
