@@ -26,7 +26,7 @@ Why: A choice: padding makes like inputs differ.
 - `length_costs`: one plus the deviation of tokens, as a part of their mean, up to which all ranks have equal tokens
 - `more_work`: factor up to which two numbers of kernels, or sizes of inputs, are the same
 - `rl.causes`: times the shortest trajectory of a step, up to which the longest is as long
-- `slow_device`: factor up to which two numbers of kernels, or sizes of inputs, are the same
+- `late_devices`: factor up to which two numbers of kernels, or sizes of inputs, are the same
 - `uneven_lengths`: times what slow ranks leave unexplained, up to which lengths explain as much
 """
 SLOWER = 1.03
@@ -36,7 +36,7 @@ Why: A choice: more than SAME_SIZE.
 
 - `named_phases`: times as long as usual in a step, from which a process takes longer in that one
 - `rl.causes`: times as long in a single step, from which it counts as slow in that one
-- `slow_device`: factor from which a device is slow
+- `late_devices`: factor from which a device is slow
 """
 SLOW_PROCESS = 1.08
 """Factor from which a process that generates is slow, over all steps, by a fitted model.
@@ -115,7 +115,7 @@ Why: More than two threads of one core, or a busy neighbour, make of equal work 
 - `rounds`: times the time at a place from its first to its last moment, from which it is not one stay
 - `slow_links`: times the seconds a byte of others from which a route is slow
 - `socket_links`: the same of a way between hosts, by its connections
-- `step_presence`: periods of the sampler that a step's cost must last, to be seen in each step that has any
+- `steps`: periods of the sampler that a step's cost must last, to be seen in each step that has any
 - `task_farms`: times the median that a piece takes which is not like the others
 - `uneven_tasks`: times what is ordinary that a piece computes which is not like the others
 - `slow_source`: times what a sample of the other sources costs, and what other workers load of a source
@@ -135,7 +135,7 @@ Why: The smallest change of a whole number.
 
 - `list_scheduling`: times as many places at which trajectories are generated
 - `loop_predictions`: times as fast as a verifier is in the prediction
-- `pools`: pieces into which each call is cut where pieces are smaller
+- `late_ranks`: pieces into which each call is cut where pieces are smaller
 - `remedies`: times as many processes that generate, or that train
 - `worker_bound`: times as many workers
 - `mixture`: times as many workers, or batches ahead
@@ -154,5 +154,5 @@ LENGTHS = 4.0
 
 Why: What a rank does too much of only now and then makes a burst longer, and another kind.
 
-- `shrinkage`
+- `changes`
 """

@@ -49,10 +49,10 @@ Why: A choice: one percent is the least that a user would act on.
 - `late_devices`: part of the device-seconds that a finding must cost
 - `late_ranks`: part of all recorded rank-seconds, or of those in the steps, below which waiting is not worth a finding
 - `loss`: part of an average rank's seconds below which nothing is worth a finding or a model
-- `pools`: part of the run's time that an order must bring
+- `late_ranks`: part of the run's time that an order must bring
 - `scaling.detector`: part of an average rank's seconds that a loss must cost
 - `slow_ranks`: part of all recorded rank-seconds that others must wait for a slow rank, and of the run that comes back
-- `slow_workers`: part of the job's time that must come back
+- `slow_workers.detector`: part of the job's time that must come back
 - `topics.productive`: part of the wall time that other things than steps, start-up and end must take to be shown
 - `worker_bound`: part of the run's time that more workers must save
 """
@@ -165,7 +165,7 @@ MINOR = 0.1
 
 Why: A choice: what is estimated from samples and clocks is seldom better known.
 
-- `blocks`: part of an even part by which sequences that are not cut may exceed it
+- `packing`: part of an even part by which sequences that are not cut may exceed it
 - `causal_blocks`: part of the mean seconds of ranks up to which they take nothing but blocks of a mask; part of the
   longest round from which others count
 - `causal_profile`: part of a step that ranks spend at a place off the critical path, from which it is replayed
@@ -185,7 +185,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
   part of a candidate's excess, or waiting, that may be of another kind
 - `rounds`: part of a stay at a place that may overlap the one before it; part of the waiting that may be for messages
 - `scaling.causes`: mean of the other ranks' work, of that of the one that works most, below which that one works alone
-- `step_presence`: part of what a step usually costs that has any cost, from which a step has some
+- `steps`: part of what a step usually costs that has any cost, from which a step has some
 - `steps`: part of what a step usually loses, from which the first one, whose begin is inferred, loses something
 - `task_farms`: part of what a rank of a pool works before a call that others may work before the same; part of the
   pool's time by which ranks may end apart
@@ -211,7 +211,7 @@ Why: A choice: twice what is minor.
 - `late_ranks.advice`: part of the time at a place that helpers must be active in to be what it is about
 - `named_line`: part of the excess for each second of a function's time, of that where most of it is called, below which
   another call of it has none; far from 1, for on shared cores calls that come later find others behind them
-- `pools`: part of what the finding says comes back that an order must bring
+- `late_ranks`: part of what the finding says comes back that an order must bring
 - `sync_intervals`: part of the longest wait by which a culprit and a member may leave an operation apart, where the
   culprit was not waited for there: it hands over a bucket of gradients on the way, and is as late because of what it
   did before
@@ -315,7 +315,7 @@ Why: Nothing else can be as much.
 - `named_place`: part of the blame that one line must have to be named by itself
 - `peers`: part of what a candidate costs that other roles wait, to be compared within its own
 - `pipeline.detector`: part of what a step takes longer that its causes must explain
-- `pools`: part of what ranks compute that must lie within calls of the pool
+- `late_ranks`: part of what ranks compute that must lie within calls of the pool
 - `reconcile`: part of what a finding speaks of that must be explained already for it to be left out
 - `replicas`: part of the waiting of a pipeline, from which one other is what it waits for
 - `roles`: part of what a candidate's ranks compute at its place, from which another rank has the same work
@@ -396,7 +396,7 @@ Why: A choice: clocks and samples leave up to a fifth open.
 - `findings`: part of what a cause costs that the processes named make
 - `join_waits`: part of what a thread does at a place that must be rest, for the thread to rest there
 - `significance`: part of a lateness that must be spent off the CPU for it to count as no noise of a busy machine
-- `slow_device`: part of the seconds of a device that must be of kernels that all ran equally often, and be longer by
+- `late_devices`: part of the seconds of a device that must be of kernels that all ran equally often, and be longer by
   one factor
 - `uneven_lengths`: part of a lateness at a place that the cost of lengths must come to, and at most its inverse
 - `uneven_sizes`: part of a lateness that the cost of sizes must come to, and at most its inverse; part of the variance
@@ -412,7 +412,7 @@ Why: What is left is minor (MINOR).
 - `cost_trend`: part of the steps which are nearly all; and of the pairs of a step before a jump and one after it, that
   must differ as the levels do: else some steps do
 - `slow_ranks`: part of what a slow rank takes longer that one place or loop must hold, for that to have more to do
-- `step_presence`: part of a cost that lies in steps which show what it usually is in a step
+- `steps`: part of a cost that lies in steps which show what it usually is in a step
 - `rank_work`: part of the steps in which a slow rank must be slow
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
