@@ -1,28 +1,16 @@
-"""What a device and its host did, as stretches of time that do not overlap.
-
-For how many steps of a run a step stands in which devices were marked.
-
-Few steps are marked, and what ranks lose in the others is not seen. Every step from the first marked one on is taken to
-be like the nearest that was marked, the earlier of two.
-
-When collectives that a job marked on its streams began and ended on the devices.
-
-A mark says when a rank's stream came to a collective, and another when it went on after waiting for it, which may be
-long after the end, or there is none, where C++ waits. Two facts make more of that. Members of a collective end
-together. And where it is known how long its kernel took on each member, the shortest began last: when its stream came
-to it, or when the one before it in its group was over. The others began as much earlier as theirs took longer.
-"""
+"""What a device and its host did, as stretches of time that do not overlap."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
 from scalana.detectors.streams.activities import Doings, Kinds, doings_of, marked_spans
+from scalana.detectors.streams.ends import Marks, end_together
 from scalana.detectors.streams.marked import Marked, in_order, work_of
 from scalana.detectors.streams.stretches import Stretches, clipped, without_overlap
+from scalana.detectors.streams.weights import stood_for
 from scalana.detectors.streams.windows import all_windows
 from scalana.detectors.thresholds.seconds import SAME_TIME_S
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
@@ -382,68 +370,3 @@ def _streams(spans: Spans, rank: int, doings: Doings, device: BoolArray) -> list
         seconds = float((busy.end_s - busy.start_s).sum())
         found.append((rank, spans.names[int(spans.lanes.name[stream])], seconds, len(here)))
     return found
-
-
-def stood_for(marked: IntArray, steps: IntArray) -> FloatArray:
-    """Steps that each marked step stands for, itself among them ``[marked]``.
-
-    Args:
-        marked: numbers of the steps that were marked, in order, each once ``[marked]``.
-        steps: numbers of all steps of the run ``[steps]``.
-    """
-    if not len(marked):
-        return np.zeros(0)
-    later = steps[steps >= marked[0]]
-    nearest = np.searchsorted((marked[1:] + marked[:-1]) / 2, later, side="left")
-    return np.maximum(np.bincount(nearest, minlength=len(marked)), 1).astype(np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """Parts that ranks have in collectives, in any order."""
-
-    rank: IntArray
-    """``[parts]``"""
-    instance: IntArray
-    """Which collective it is a part of ``[parts]``."""
-    communicator: IntArray
-    """Those of one follow each other ``[parts]``."""
-    start_s: FloatArray
-    """When the rank's stream came to it ``[parts]``."""
-    end_s: FloatArray
-    """When it went on after it; where that is not known, the same as when it came ``[parts]``."""
-    took_s: FloatArray
-    """How long the kernel took, below 0 where that is not known ``[parts]``."""
-
-
-def end_together(marks: Marks) -> tuple[FloatArray, FloatArray]:
-    """Begin and end of the kernel of each part ``[parts]``."""
-    start_s, end_s = marks.start_s.copy(), marks.end_s.copy()
-    if not len(start_s):
-        return start_s, end_s
-    _, group = np.unique(marks.instance, return_inverse=True)
-    last = np.full(group.max() + 1, -np.inf)
-    np.maximum.at(last, group, start_s)
-    order = np.lexsort((group, last[group]))
-    over: dict[tuple[int, int], float] = defaultdict(lambda: -np.inf)
-    for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-        keys = list(zip(marks.rank[rows].tolist(), marks.communicator[rows].tolist(), strict=True))
-        begin = np.maximum(marks.start_s[rows], [over[key] for key in keys])
-        start_s[rows], end = _of_one(begin, marks.start_s[rows], marks.end_s[rows], marks.took_s[rows])
-        end_s[rows] = end
-        over.update(dict.fromkeys(keys, end))
-    return start_s, end_s
-
-
-def _of_one(
-    begin_s: FloatArray, start_s: FloatArray, end_s: FloatArray, took_s: FloatArray
-) -> tuple[FloatArray, float]:
-    """Begins of the parts of one collective, and its end."""
-    timed = took_s >= 0.0
-    if timed.any():
-        shortest = int(np.argmin(np.where(timed, took_s, np.inf)))
-        end = max(float(begin_s[shortest] + took_s[shortest]), float(begin_s[~timed].max(initial=-np.inf)))
-        return np.where(timed, end - took_s, begin_s), end
-    known = end_s[end_s > start_s]
-    end = max(float(known.min(initial=np.inf)) if len(known) else -np.inf, float(begin_s.max()))
-    return begin_s, end

@@ -4,35 +4,27 @@ A call of a module becomes a ``region`` where the source does not show whose ``f
 :attr:`~scalana.graphs.structure.psg.PSG.modules` in any case. Below it, lines that call operators become ``op``
 vertices, which take over the time of their lines. Backward passes have no code of their own: their modules are regions
 below the call that runs them. Graphs that were compiled in the job stand below the call of what was compiled.
-
-Operators of PyTorch as they are written in a source: what each line calls, by name.
-
-Nothing is run and no types are known: a method counts if tensors have one of that name, a function if it is one of
-``torch`` or ``torch.nn.functional``.
-
->>> operators_by_line("import torch\ny = torch.softmax(q @ k.transpose(-1, -2) / 8, -1)\n")
-{2: ('transpose', 'matmul', 'div', 'softmax')}
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
-from scalana.frontend.models.build import ModelGraph, build
+from scalana.frontend.models.build import build
+from scalana.frontend.models.graft import graft
 from scalana.frontend.models.operators import Captured, Operator, Scope
+from scalana.frontend.models.source_operators import operators_by_line
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import add_to, burst_locations, timeline_metrics
 from scalana.graphs.ppg import PPG
 from scalana.graphs.readers.folder.models import Frame, Kernel, Node, module_path
 from scalana.graphs.spans.module_places import module_vertices
 from scalana.graphs.spans.modules import DIRECTIONS, Module, ModuleCalls, module_calls
-from scalana.graphs.structure.psg import NOWHERE, PSG, Place, Vertex, VertexKind
+from scalana.graphs.structure.psg import NOWHERE, Place, Vertex, VertexKind
 from scalana.graphs.timeline import Timeline
 
 Source = Callable[[str], str]
@@ -278,93 +270,3 @@ def _samples(timeline: Timeline, count: int, ranks: int) -> FloatArray:
     rank = timeline.locations.rank[burst_locations(timeline)[own.burst]]
     add_to(result, timeline.activities.vertex[own.activity], rank, own.samples.astype(np.float64))
     return result
-
-
-def graft(psg: PSG, vertex: int, model: ModelGraph) -> npt.NDArray[np.int64]:
-    """Put a copy of a model's graph below a vertex, behind what stands there. O(vertices of the model).
-
-    Args:
-        psg: the graph of a program; it is changed, by appending.
-        vertex: the call of the model in it, or any other vertex.
-        model: what to put there; it is left as it is.
-
-    Returns:
-        Of each vertex of the model's graph its copy ``[vertices of the model]``; of its root, ``vertex``. It is the
-        index of the model's arrays in those of the program.
-
-    Raises:
-        IndexError: there is no such vertex.
-    """
-    if not 0 <= vertex < len(psg):
-        raise IndexError(f"no vertex {vertex} in a graph of {len(psg)}")
-    to = np.full(len(model.psg), vertex, dtype=np.int64)
-    for below in list(model.psg.vertices[1:]):  # children come after their parents
-        parent = int(to[below.parent])
-        to[below.index] = psg.add(below.kind, replace(below.place), parent, below.operation, site=below.site)
-    psg.data += [(int(to[source]), int(to[target])) for source, target in model.psg.data]
-    psg.warnings += [warning for warning in model.psg.warnings if warning not in psg.warnings]
-    return to
-
-
-_METHODS = frozenset(
-    """
-    abs add add_ addmm all amax amin any argmax argmin argsort backward bernoulli bincount bitwise_and bmm bool byte
-    chunk clamp clamp_ clone conj contiguous copy_ cos cpu cuda cumprod cumsum detach diag diagonal div div_ double
-    einsum eq erf exp expand expand_as fill_ flatten flip float floor gather ge gt half index_add index_add_
-    index_copy_ index_fill_ index_put_ index_select int inverse isfinite isinf isnan item kthvalue le lerp log log1p
-    log_softmax logsumexp long lt masked_fill masked_fill_ masked_scatter masked_select matmul max maximum mean median
-    min minimum mm movedim mul mul_ multinomial narrow ne neg nonzero norm numpy one_hot outer permute pow prod quantile
-    reciprocal relu relu_ repeat repeat_interleave reshape roll round rsqrt scatter scatter_ scatter_add scatter_add_
-    select sigmoid sign sin softmax sort split sqrt square squeeze std sub sub_ sum svd swapaxes t take tanh tile to
-    tolist topk transpose tril triu type unbind unfold unique unsqueeze var view view_as where zero_
-    """.split()
-)
-_FUNCTIONS = ("torch.", "F.", "functional.", "nn.functional.")
-_OTHERS = ("torch.cuda.", "torch.distributed.", "torch.utils.", "torch.autograd.", "torch.profiler.", "torch.no_grad")
-_BINARY = {
-    ast.MatMult: "matmul",
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "div",
-    ast.Pow: "pow",
-    ast.FloorDiv: "floor_divide",
-    ast.Mod: "remainder",
-}
-
-
-def operators_by_line(source: str) -> dict[int, tuple[str, ...]]:
-    """The operators that each line of a source calls, inner ones first; nothing of a source that is no Python."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return {}
-    found: dict[int, dict[str, None]] = {}
-    for line, name in _found(tree):
-        found.setdefault(line, {})[name] = None
-    return {line: tuple(names) for line, names in sorted(found.items())}
-
-
-def _found(node: ast.AST) -> Iterator[tuple[int, str]]:
-    for child in ast.iter_child_nodes(node):
-        yield from _found(child)
-    if isinstance(node, ast.Call):
-        name = _called(node.func)
-        if name:
-            yield node.lineno, name
-    elif isinstance(node, (ast.BinOp, ast.AugAssign)) and type(node.op) in _BINARY:
-        yield node.lineno, _BINARY[type(node.op)]
-
-
-def _called(function: ast.expr) -> str:
-    """The operator that a call is of; "" where it is of none."""
-    if not isinstance(function, ast.Attribute):
-        return ""
-    whole = ast.unparse(function)
-    if whole.replace(".", "").isidentifier():  # a chain of names, and no method of what something else returns
-        if whole.startswith(_OTHERS):
-            return ""
-        prefix = next((prefix for prefix in _FUNCTIONS if whole.startswith(prefix)), "")
-        if prefix:
-            return whole[len(prefix) :].removeprefix("nn.functional.")
-    return function.attr if function.attr in _METHODS else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors.streams.lanes import Marks, end_together
+from scalana.detectors.streams.ends import Marks, end_together
 
 UNKNOWN = -1.0
 

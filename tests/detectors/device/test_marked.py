@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors.streams.lanes import stood_for
 from scalana.detectors.streams.marked import Marked, in_order, work_of
 from scalana.detectors.streams.stretches import Stretches, clipped, without_overlap
+from scalana.detectors.streams.weights import stood_for
 
 NONE = np.zeros(0), np.zeros(0)
 

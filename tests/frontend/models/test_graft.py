@@ -9,8 +9,8 @@ import pytest
 
 from scalana.frontend.build import build_psg
 from scalana.frontend.models.build import ModelGraph, build
+from scalana.frontend.models.graft import graft
 from scalana.frontend.models.operators import Captured, Operator, Scope
-from scalana.frontend.models.recorded import graft
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 
 SOURCE = """\
