@@ -1,10 +1,4 @@
-"""When the seconds of a finding are lost: in start-up, steady state or end, and in which steps.
-
-In which steps a place costs anything, where that can be counted: work of single ranks now and then, such as an
-evaluation, a checkpoint or a line of a log.
-
-What ranks wait for it does not show that: waits vary, and other reasons for them have a share in every step.
-"""
+"""When the seconds of a finding are lost: in start-up, steady state or end, and in which steps."""
 
 from __future__ import annotations
 
@@ -20,12 +14,12 @@ from scalana.detectors.evidence import InSteps, LostByPhase
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
 from scalana.detectors.rollup.paths import reaching_entries
-from scalana.detectors.thresholds.factors import FAR_MORE
 from scalana.detectors.thresholds.limits import NAMED
 from scalana.detectors.thresholds.shares import MAJORITY, MINOR, NEARLY_ALL, NEXT_TO_NOTHING
 from scalana.detectors.when.slow_steps import SLOW_STEPS, SlowStep, slow_steps
 from scalana.detectors.when.steady import STEADY
 from scalana.detectors.when.step_costs import CostByStep
+from scalana.detectors.when.step_presence import steps_with_cost
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.steps.find_steps import REPEATED
@@ -162,18 +156,3 @@ def _with_length(found: InSteps, phase: LostByPhase, saving_s: float, steps: Ste
     if not 0.0 < saved_s < step_s:
         return found
     return replace(found, step_s=step_s, without_s=step_s - saved_s)
-
-
-def steps_with_cost(cost_s: FloatArray, period_s: float) -> BoolArray | None:
-    """In which steps there is more than a minor part of what a step usually costs that has any ``[steps]``. None where
-    that is not seen in each of them: it takes no longer than the time between few samples (``period_s``, on average
-    where they see it)."""
-    total_s = float(cost_s.sum())
-    if total_s <= 0.0:
-        return None
-    largest_first = -np.sort(-cost_s, kind="stable")
-    held = int(np.searchsorted(np.cumsum(largest_first), NEARLY_ALL * total_s)) + 1
-    usual_s = float(np.median(largest_first[:held]))
-    if usual_s < FAR_MORE * period_s:
-        return None
-    return np.asarray(cost_s > MINOR * usual_s)

@@ -2,12 +2,6 @@
 
 The sequences of all ranks are put together and dealt out again. What a rank computes then takes as much longer, or
 shorter, as the fitted cost says, and the run is replayed so.
-
-Sequences cut into blocks where one rank would have too much of them, and whole elsewhere.
-
-As in dynamic context parallelism (DCP, Jiang et al., SOSP 2025): ranks need not have equal parts, but parts that are
-equal up to a tolerance, so that only sequences are cut that must be, each over as few ranks as possible. Here sequences
-lie in a line that is cut into equal parts, and a cut moves to the end of a sequence that is near.
 """
 
 from __future__ import annotations
@@ -15,13 +9,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from scalana.detectors.lengths.blocks import cut_in_line
 from scalana.detectors.lengths.length_costs import LengthCost
 from scalana.detectors.lengths.step_lengths import StepLengths
-from scalana.detectors.thresholds.shares import MINOR
 from scalana.detectors.whatif.replay import Change
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -82,7 +75,7 @@ def packed(lengths: StepLengths, cost: LengthCost, rule: Rule = BY_COST) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class InBlocks:
-    """Sequences that are cut into blocks where they must be (:mod:`~scalana.detectors.lengths.packing`). Blocks of one
+    """Sequences that are cut into blocks where they must be (:mod:`~scalana.detectors.lengths.blocks`). Blocks of one
     are dealt from both of its ends, so that a share of its tokens costs that share."""
 
     seconds: FloatArray
@@ -155,28 +148,3 @@ def as_change(lengths: StepLengths, more_s: FloatArray, timeline: Timeline) -> C
     removed = np.zeros(bursts)
     removed[inside] = -work_s[inside] * np.maximum(part[key], -1.0)
     return Change.of(removed)
-
-
-class Piece(NamedTuple):
-    """What one part has of a sequence."""
-
-    sequence: int
-    part: int
-    begin: float
-    """From which share of the sequence on."""
-    end: float
-
-
-def cut_in_line(size: FloatArray, parts: int, tolerance: float = MINOR) -> list[Piece]:
-    """Sequences of some sizes, in this order, for parts of equal size up to a tolerance (of each of its ends): a piece
-    that is no larger than that goes to the part that has the rest of its sequence."""
-    even = float(size.sum()) / parts
-    pieces, at = [], 0.0
-    for sequence, one in enumerate(size.tolist()):
-        begin, end = at / even, (at + one) / even
-        at += one
-        first = min(int(begin + tolerance), parts - 1)
-        last = max(min(int(np.ceil(end - tolerance)), parts), first + 1)
-        cuts = [0.0, *((part * even - (at - one)) / one for part in range(first + 1, last)), 1.0]
-        pieces += [Piece(sequence, first + row, cuts[row], cuts[row + 1]) for row in range(last - first)]
-    return pieces

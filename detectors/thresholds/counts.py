@@ -58,7 +58,7 @@ Why: Quartiles of two values each.
 
 - `messages`: messages along a line of which nothing comes back, from which on they are taken for a pipeline; but for
   one that is left out, as many are looked at
-- `changes`: bursts of a kind, at least, that show how each of them divides
+- `shrinkage`: bursts of a kind, at least, that show how each of them divides
 - `streams`: messages from which a line may be a pipeline by itself
 - `expert_waits`: loads of experts that were loaded before, from which a loop is looked at
 """

@@ -115,7 +115,7 @@ Why: More than two threads of one core, or a busy neighbour, make of equal work 
 - `rounds`: times the time at a place from its first to its last moment, from which it is not one stay
 - `slow_links`: times the seconds a byte of others from which a route is slow
 - `socket_links`: the same of a way between hosts, by its connections
-- `steps`: periods of the sampler that a step's cost must last, to be seen in each step that has any
+- `step_presence`: periods of the sampler that a step's cost must last, to be seen in each step that has any
 - `task_farms`: times the median that a piece takes which is not like the others
 - `uneven_tasks`: times what is ordinary that a piece computes which is not like the others
 - `slow_source`: times what a sample of the other sources costs, and what other workers load of a source
@@ -154,5 +154,5 @@ LENGTHS = 4.0
 
 Why: What a rank does too much of only now and then makes a burst longer, and another kind.
 
-- `changes`
+- `shrinkage`
 """

@@ -165,7 +165,7 @@ MINOR = 0.1
 
 Why: A choice: what is estimated from samples and clocks is seldom better known.
 
-- `packing`: part of an even part by which sequences that are not cut may exceed it
+- `blocks`: part of an even part by which sequences that are not cut may exceed it
 - `causal_blocks`: part of the mean seconds of ranks up to which they take nothing but blocks of a mask; part of the
   longest round from which others count
 - `causal_profile`: part of a step that ranks spend at a place off the critical path, from which it is replayed
@@ -185,7 +185,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
   part of a candidate's excess, or waiting, that may be of another kind
 - `rounds`: part of a stay at a place that may overlap the one before it; part of the waiting that may be for messages
 - `scaling.causes`: mean of the other ranks' work, of that of the one that works most, below which that one works alone
-- `steps`: part of what a step usually costs that has any cost, from which a step has some
+- `step_presence`: part of what a step usually costs that has any cost, from which a step has some
 - `steps`: part of what a step usually loses, from which the first one, whose begin is inferred, loses something
 - `task_farms`: part of what a rank of a pool works before a call that others may work before the same; part of the
   pool's time by which ranks may end apart
@@ -412,7 +412,7 @@ Why: What is left is minor (MINOR).
 - `cost_trend`: part of the steps which are nearly all; and of the pairs of a step before a jump and one after it, that
   must differ as the levels do: else some steps do
 - `slow_ranks`: part of what a slow rank takes longer that one place or loop must hold, for that to have more to do
-- `steps`: part of a cost that lies in steps which show what it usually is in a step
+- `step_presence`: part of a cost that lies in steps which show what it usually is in a step
 - `rank_work`: part of the steps in which a slow rank must be slow
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out

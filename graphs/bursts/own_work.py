@@ -7,13 +7,6 @@ the same two calls. Nothing is lost: the rows of a burst add up to its length.
 
 A location that waits for another thread or child process of its own rank (a lock, a queue, a data loader's worker)
 does no work itself; the stretch then belongs to whoever of its rank was active in it, as a *helper* activity.
-
-Computing in bursts that few samples fall into, divided as the samples of all like bursts have it.
-
-The samples of a burst share its time. Where a burst lasts one and a half times as long as what lies between two
-samples, one falls into it or two do: what is done in its middle is found alone, and stands for all of it; what is done
-at its ends is found together, and shares it. Of three functions that take a third each, the middle one would be told a
-half. Samples of many such bursts, each for the CPU time that passed before it wherever it was taken, have none of that.
 """
 
 from __future__ import annotations
@@ -25,23 +18,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.arrays.columns import ColumnTable, to_seconds
+from scalana.graphs.arrays.columns import to_seconds
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
+from scalana.graphs.bursts.even_shares import lengths, unequal
 from scalana.graphs.bursts.helper_waits import HeldUp, HelperWaits, add_held_up
 from scalana.graphs.bursts.helpers import Sampled, helpers_of
 from scalana.graphs.bursts.imputation import Profiles, common_profiles, evidence_of, own_kinds, unsampled
-from scalana.graphs.bursts.short_rests import (
-    Moves,
-    Pairs,
-    Spent,
-    lost_cores,
-    moves_between,
-    rested,
-    unfound_rests,
-    unfound_runs,
-)
+from scalana.graphs.bursts.short_rests import Moves, Pairs, Spent, lost_cores, rested, unfound_rests, unfound_runs
 from scalana.graphs.bursts.work_rows import Rows, concatenated, exact_cpu, grouped, sorted_by_burst
 from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.readers.folder.records import Samples, Threads
@@ -63,7 +48,7 @@ _MOST_TICKS = 4096
 
 
 @dataclass(slots=True)
-class _Spent(ColumnTable):
+class _Spent:
     """What samples stand for ``[samples in bursts]`` each."""
 
     seconds: FloatArray
@@ -73,6 +58,10 @@ class _Spent(ColumnTable):
     def times(self, part: FloatArray) -> _Spent:
         """A part of each."""
         return _Spent(self.seconds * part, self.cpu_s * part, self.core_wait_s * part)
+
+    def of(self, rows: IntArray) -> _Spent:
+        """Some of them."""
+        return _Spent(self.seconds[rows], self.cpu_s[rows], self.core_wait_s[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +223,7 @@ def _sampled(
     activity = np.concatenate((2 * found.place, 2 * place_of_path[helpers.path] + 1))
     keep = shares > 0
     of, shares, activity = of[keep], shares[keep], activity[keep]
-    part = spent.take(of).times(shares)
+    part = spent.of(of).times(shares)
     at_work = Rows(burst[of], activity, part.seconds, part.cpu_s, part.core_wait_s, ticks[of] * shares)
     mended = np.zeros(len(bursts.location), np.bool_)
     mended[moved.burst] = True
@@ -299,7 +288,7 @@ def _without_uneven(
     spent: _Spent, found: _Found, kind: IntArray, runs: BoolArray, ran_s: FloatArray
 ) -> tuple[_Spent, Rows]:
     """What samples stand for, without what some of them have for being alone in their bursts; and that (see
-    :mod:`~scalana.graphs.bursts.own_work`). ``kind`` is that of its burst with its length, ``runs`` whether its
+    :mod:`~scalana.graphs.bursts.even_shares`). ``kind`` is that of its burst with its length, ``runs`` whether its
     thread ran, and ``ran_s`` the CPU time that it brought, each ``[samples in bursts]``."""
     pairs = Pairs.of(kind, found.place)
     uneven = unequal(pairs, runs, ran_s, np.minimum(spent.cpu_s, spent.seconds))
@@ -319,39 +308,3 @@ def _rows(moves: Moves, burst: IntArray, cpu_s: FloatArray) -> Rows:
     """Rows of what is moved to other places, in the bursts that its samples lie in."""
     nothing = np.zeros(len(moves.sample))
     return Rows(burst[moves.sample], 2 * moves.place, moves.seconds, cpu_s, nothing, nothing.copy())
-
-
-_ENOUGH = 16
-"""Samples in like bursts, at least, that tell how these divide."""
-_LENGTHS = 4.0
-"""Kinds of lengths for each doubling: like bursts are as long as each other within a fifth."""
-_LEAST_PART = 0.02
-"""Of the CPU time of like bursts: less than that is not moved from a place to others."""
-
-
-def lengths(bursts: Bursts, period_ns: int) -> IntArray:
-    """A number for how much CPU time each burst took, or for how long it was where that is not known ``[bursts]``."""
-    known = np.where(bursts.cpu_ns >= 0, bursts.cpu_ns, bursts.own_ns())
-    return np.asarray(np.rint(_LENGTHS * np.log2(np.maximum(known / period_ns, 2.0**-4)))).astype(np.int64)
-
-
-def unequal(pairs: Pairs, runs: BoolArray, counted_s: FloatArray, cpu_s: FloatArray) -> Moves:
-    """CPU time of places that have more than their samples stand for, to those that have less.
-
-    Args:
-        pairs: of kinds of bursts, alike in length, and places.
-        runs: whether a sample found its thread running ``[samples]``.
-        counted_s: CPU time that passed before each sample since the one before it ``[samples]``.
-        cpu_s: CPU time that lies with it, of that of its burst ``[samples]``.
-    """
-    pair, count = pairs.of_sample, len(pairs.kind)
-    here_s = np.where(runs, cpu_s, 0.0)
-    found, told_s, have_s = (np.bincount(pair, of, count) for of in (runs, np.where(runs, counted_s, 0.0), here_s))
-    told_all_s, all_s = pairs.of_all(told_s)[pairs.kind], pairs.of_all(have_s)[pairs.kind]
-    enough = (pairs.of_all(found)[pairs.kind] >= _ENOUGH) & (told_all_s > 0.0)
-    more_s = np.where(enough, have_s - all_s * told_s / np.maximum(told_all_s, 1e-300), 0.0)
-    more_s[np.abs(more_s) < _LEAST_PART * all_s] = 0.0
-    lacks_s = np.maximum(-more_s, 0.0)
-    lacks_all_s, more_all_s = (pairs.of_all(of)[pairs.kind] for of in (lacks_s, np.maximum(more_s, 0.0)))
-    given_s = np.maximum(more_s, 0.0) * np.minimum(lacks_all_s / np.maximum(more_all_s, 1e-300), 1.0)
-    return moves_between(here_s * (given_s / np.maximum(have_s, 1e-300))[pair], pairs, lacks_s)

@@ -3,7 +3,7 @@
 The figures are iteration times of Megatron by those of DCP, read from the vector figures of the artifact
 (``chenyu-jiang/dcp``), for a model of 8 billion parameters on 8 nodes of 8 A100, tensor parallelism of 4. Both are
 simulated: Megatron divides every sequence in zigzag over all nodes, around a ring; DCP cuts sequences where it must
-(:func:`scalana.detectors.lengths.packing.cut_in_line`). Masks, batches and links are those of the artifact.
+(:func:`scalana.detectors.lengths.blocks.cut_in_line`). Masks, batches and links are those of the artifact.
 
 Lengths are approximated: of LongAlign by the range that its authors publish (8k to 64k, evenly on a logarithmic scale),
 of LongDataCollections by a log-normal distribution that is assumed. Longer ones than the limit are left out, as there.
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalana.detectors.lengths.packing import cut_in_line
+from scalana.detectors.lengths.blocks import cut_in_line
 
 Floats = npt.NDArray[np.float64]
 Mask = Callable[[Floats, int], list[tuple[Floats, Floats]]]

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from scalana.runtime.device.backend import Backend
+from scalana.runtime.device.clock import ClockBounds
 from scalana.runtime.device.collectives import Collectives, Posted
-from scalana.runtime.device.pool import MOST_MARKS, ClockBounds, Origin, Pool
+from scalana.runtime.device.pool import MOST_MARKS, Origin, Pool
 from scalana.runtime.device.windows import kernels_of
 
 AHEAD_NS = 5_000_000_000

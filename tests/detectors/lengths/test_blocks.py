@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalana.detectors.lengths.packing import cut_in_line
+from scalana.detectors.lengths.blocks import cut_in_line
 
 SIZES = st.lists(st.floats(0.01, 100.0), min_size=1, max_size=20)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scalana.detectors.thresholds.counts import SHOWS_THE_SPREAD
-from scalana.detectors.whatif.changes import steadied
+from scalana.detectors.whatif.shrinkage import steadied
 from scalana.graphs.timeline import Timeline
 from tests.detectors import examples
 from tests.detectors.jobs import analyse

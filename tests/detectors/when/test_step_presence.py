@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scalana.detectors.annotate.steps import steps_with_cost
 from scalana.detectors.when.slow_steps import SLOW_STEPS
+from scalana.detectors.when.step_presence import steps_with_cost
 from scalana.report.findings.over_steps import when
 from tests.detectors.jobs import analysed, steps
 

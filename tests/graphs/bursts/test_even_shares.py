@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from scalana.graphs.attribution.places import Places
-from scalana.graphs.bursts.own_work import lengths, own_work
+from scalana.graphs.bursts.even_shares import lengths
+from scalana.graphs.bursts.own_work import own_work
 from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.readers.folder.records import Samples, Threads
 from scalana.runtime.record.format import STATE_ASLEEP, STATE_RUNNING
