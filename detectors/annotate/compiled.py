@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from scalana.detectors.annotator import Annotated
-from scalana.detectors.evidence.in_models import CompiledCode, FusedOperator
+from scalana.detectors.evidence import CompiledCode, FusedOperator
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
 from scalana.detectors.when.compiled_lines import (

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from scalana.detectors.annotator import Annotated
-from scalana.detectors.evidence.in_models import ModuleWorkCompared, OwnOperator
+from scalana.detectors.evidence import ModuleWorkCompared, OwnOperator
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
 from scalana.detectors.thresholds.factors import AS_MUCH, LARGER_INPUT

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.evidence.uneven_work import OtherLoads
+from scalana.detectors.evidence import OtherLoads
 from scalana.detectors.experts.load_model import Lookups, Plan, Room, distances, misses
 from scalana.detectors.section_name import SectionName
 from scalana.detectors.thresholds.counts import SHOWS_THE_SPREAD

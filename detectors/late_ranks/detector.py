@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from scalana.detectors.detector import Outcome
@@ -16,6 +15,7 @@ from scalana.detectors.late_ranks.late_ranks import Waiting, detect_halves
 from scalana.detectors.late_ranks.rounds import name_rounds
 from scalana.detectors.late_ranks.slow_ranks import name_slow_ranks
 from scalana.detectors.late_ranks.starting import name_starts
+from scalana.detectors.late_ranks.task_names import name_tasks
 from scalana.detectors.late_ranks.uneven_lengths import name_lengths
 from scalana.detectors.late_ranks.uneven_masks import name_masks
 from scalana.detectors.late_ranks.uneven_sizes import name_sizes
@@ -23,11 +23,9 @@ from scalana.detectors.noise.contention import without_turns
 from scalana.detectors.noise.lasting import Lasting
 from scalana.detectors.reconcile import Verdict, extent_of
 from scalana.detectors.thresholds.shares import MAJORITY
-from scalana.detectors.whatif.task_tails import tail_of
 from scalana.detectors.when.module_passes import join_passes
 from scalana.detectors.when.module_times import with_modules
 from scalana.graphs.run_info import RunInfo
-from scalana.graphs.spans.tasks import NamedTasks
 
 _TRANSFER = "slow-transfer"
 
@@ -94,20 +92,3 @@ def _lasting(facts: Facts) -> Lasting | None:
     if stretch is None or not stretch.has_steps:
         return None
     return Lasting.of(facts.timeline, facts.blame, stretch.begin_s, stretch.end_s)
-
-
-def name_tasks(findings: list[Finding], facts: Facts) -> list[Finding]:
-    """Findings about calls of a pool, with the long ones among these, and the one that ends last."""
-    if all(finding.evidence.pool is None for finding in findings):
-        return findings
-    named = NamedTasks.of(facts.ppg.spans)
-    return [_with_names(finding, named, facts) for finding in findings] if len(named) else findings
-
-
-def _with_names(finding: Finding, named: NamedTasks, facts: Facts) -> Finding:
-    rank = facts.timeline.locations.rank
-    for pool in facts.call_pools if finding.evidence.pool is not None else ():
-        if set(finding.ranks) <= {int(rank[worker]) for worker in pool.workers}:
-            tail = tail_of(pool, named, rank, 0)
-            return replace(finding, evidence=replace(finding.evidence, tail=tail)) if tail is not None else finding
-    return finding

@@ -13,13 +13,14 @@ from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.served import all_recorded_s
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.delays.wait_states import WaitStates
-from scalana.detectors.evidence import HiddenDelay, PoolOrder
+from scalana.detectors.evidence import HiddenDelay
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.late_ranks.advice import advise
 from scalana.detectors.late_ranks.calls import Measured, measure
 from scalana.detectors.late_ranks.description import balanced_saving_s, computes_more, describe, may_compute_more
 from scalana.detectors.late_ranks.lines import is_made_up_for
 from scalana.detectors.late_ranks.masked import next_cause
+from scalana.detectors.late_ranks.pools import describe_pool
 from scalana.detectors.late_ranks.similar_ranks import with_alike
 from scalana.detectors.late_ranks.starting import is_started, with_started_together
 from scalana.detectors.late_ranks.uneven_tasks import UnevenTasks
@@ -35,14 +36,13 @@ from scalana.detectors.rollup.named_place import CodeLocation
 from scalana.detectors.rollup.paths import path_to
 from scalana.detectors.rollup.peers import among_peers
 from scalana.detectors.thresholds.differences import DEAD_BAND
-from scalana.detectors.thresholds.factors import DOUBLED, FAR_MORE
+from scalana.detectors.thresholds.factors import FAR_MORE
 from scalana.detectors.thresholds.limits import MOST_FINDINGS
 from scalana.detectors.thresholds.seconds import START_S
 from scalana.detectors.thresholds.shares import (
     LARGELY,
     MAJORITY,
     SLIGHT,
-    SUBSTANTIAL,
     WORTH_A_FINDING,
     WORTH_IF_DRIFTING,
     WORTH_IF_ONCE,
@@ -55,7 +55,6 @@ from scalana.detectors.whatif.replay import Change, Replay
 from scalana.graphs.arrays.shards import each
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.attribution.launchers import BETWEEN_CALLS
-from scalana.graphs.metrics import burst_locations
 from scalana.graphs.readers.processes.starts import Start
 from scalana.graphs.structure.psg import PSG, VertexKind
 from scalana.graphs.timeline import Timeline
@@ -435,43 +434,3 @@ def _is_root(candidate: Candidate, run: _Run) -> bool:
     operation = timeline.instances.operation[table.intervals.instance_of(rows)]
     rooted = [code for code, row in BY_CODE.items() if row.waits == Waits.ROOT]
     return len(rows) > 0 and float(np.isin(operation, rooted).mean()) > 0.5
-
-
-def describe_pool(candidate: Candidate, saving_s: float, pools: Sequence[CallPool]) -> PoolOrder | None:
-    """Evidence of a candidate whose ranks are late with calls of a pool; None for any other, and where no order of
-    these pays: the pool's ``workers``, ``tasks``, the ``error`` of its replay, and what is saved by the longest first
-    (``longest_first_s``) and by pieces of half the length (``halves_s``), 0 where that is not worth it."""
-    timeline = candidate.blamed.timeline
-    for pool in pools:
-        if not _within(candidate, pool):
-            continue
-        run_s = float(timeline.locations.end_s.max() - timeline.locations.start_s.min())
-        least_s = max(WORTH_A_FINDING * run_s, SUBSTANTIAL * saving_s)
-        first_s = pool.saved_s(timeline, lambda tasks: tasks.task_s, longest_first=True)
-        halves_s = pool.saved_s(timeline, lambda tasks: np.repeat(tasks.task_s / DOUBLED, DOUBLED))
-        if max(first_s, halves_s) < least_s:
-            return None
-        return PoolOrder(
-            workers=len(pool.workers),
-            tasks=sum(len(each.tasks) for each in pool.rounds),
-            error=pool.error,
-            longest_first_s=first_s if first_s >= least_s else 0.0,
-            halves_s=halves_s if halves_s >= least_s else 0.0,
-        )
-    return None
-
-
-def _within(candidate: Candidate, pool: CallPool) -> bool:
-    """Whether most of what a candidate's ranks do at its place is done in calls of a pool."""
-    run = candidate.blamed
-    table, timeline = run.table, run.timeline
-    own, locations = timeline.own, timeline.locations
-    wanted = table.numbering.activity_mask(table.target[candidate.entries])
-    location = burst_locations(timeline)[own.burst]
-    rows = np.flatnonzero(wanted[own.activity] & np.isin(locations.rank[location], candidate.ranks))
-    inside = np.zeros(len(timeline.calls) + len(locations) + 1)
-    for one in pool.rounds:
-        np.add.at(inside, one.tasks.take + 1, 1)
-        np.add.at(inside, one.tasks.reply + 1, -1)
-    seconds = own.seconds[rows]
-    return float(seconds[np.cumsum(inside)[own.burst[rows]] > 0].sum()) > MAJORITY * float(seconds.sum())

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scalana.detectors.evidence.uneven_work import Redistribution, UnevenLengths
+from scalana.detectors.evidence import Redistribution, UnevenLengths
 from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding, Series
 from scalana.detectors.late_ranks.advice import advise_packing

@@ -135,7 +135,7 @@ Why: The smallest change of a whole number.
 
 - `list_scheduling`: times as many places at which trajectories are generated
 - `loop_predictions`: times as fast as a verifier is in the prediction
-- `late_ranks`: pieces into which each call is cut where pieces are smaller
+- `pools`: pieces into which each call is cut where pieces are smaller
 - `remedies`: times as many processes that generate, or that train
 - `worker_bound`: times as many workers
 - `mixture`: times as many workers, or batches ahead

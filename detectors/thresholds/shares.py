@@ -49,7 +49,7 @@ Why: A choice: one percent is the least that a user would act on.
 - `late_devices`: part of the device-seconds that a finding must cost
 - `late_ranks`: part of all recorded rank-seconds, or of those in the steps, below which waiting is not worth a finding
 - `loss`: part of an average rank's seconds below which nothing is worth a finding or a model
-- `late_ranks`: part of the run's time that an order must bring
+- `pools`: part of the run's time that an order must bring
 - `scaling.detector`: part of an average rank's seconds that a loss must cost
 - `slow_ranks`: part of all recorded rank-seconds that others must wait for a slow rank, and of the run that comes back
 - `slow_workers.detector`: part of the job's time that must come back
@@ -211,7 +211,7 @@ Why: A choice: twice what is minor.
 - `late_ranks.advice`: part of the time at a place that helpers must be active in to be what it is about
 - `named_line`: part of the excess for each second of a function's time, of that where most of it is called, below which
   another call of it has none; far from 1, for on shared cores calls that come later find others behind them
-- `late_ranks`: part of what the finding says comes back that an order must bring
+- `pools`: part of what the finding says comes back that an order must bring
 - `sync_intervals`: part of the longest wait by which a culprit and a member may leave an operation apart, where the
   culprit was not waited for there: it hands over a bucket of gradients on the way, and is as late because of what it
   did before
@@ -315,7 +315,7 @@ Why: Nothing else can be as much.
 - `named_place`: part of the blame that one line must have to be named by itself
 - `peers`: part of what a candidate costs that other roles wait, to be compared within its own
 - `pipeline.detector`: part of what a step takes longer that its causes must explain
-- `late_ranks`: part of what ranks compute that must lie within calls of the pool
+- `pools`: part of what ranks compute that must lie within calls of the pool
 - `reconcile`: part of what a finding speaks of that must be explained already for it to be left out
 - `replicas`: part of the waiting of a pipeline, from which one other is what it waits for
 - `roles`: part of what a candidate's ranks compute at its place, from which another rank has the same work

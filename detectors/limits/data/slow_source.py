@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from scalana.detectors.evidence import Evidence
-from scalana.detectors.evidence.uneven_work import OtherLoading, SlowSource
+from scalana.detectors.evidence import Evidence, OtherLoading, SlowSource
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.advice import advise_source
 from scalana.detectors.limits.causal_profile import CausalProfile

@@ -8,8 +8,7 @@ import numpy as np
 
 from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
-from scalana.detectors.evidence import CpuSplit, Evidence
-from scalana.detectors.evidence.uneven_work import ScalingForecast, SizeCosts
+from scalana.detectors.evidence import CpuSplit, Evidence, ScalingForecast, SizeCosts
 from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.kinds import SCALING_KINDS
 from scalana.detectors.rollup.callers import callers

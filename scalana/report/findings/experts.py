@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence.uneven_work import ExpertWaits, OtherLoads
+from scalana.detectors.evidence import ExpertWaits, OtherLoads
 from scalana.detectors.finding import Finding
 from scalana.report import names
 
