@@ -80,7 +80,7 @@ def start(
         preloaded = os.environ.get(layout.PRELOAD_VARIABLE, "")
         if preloaded and not os.path.exists(preloaded):
             session.note(
-                f"MPI calls are not recorded on {os.uname().nodename}, which has no {preloaded}: {_SEEN_BY_ALL}"
+                f"{layout.WITHOUT_MPI} {os.uname().nodename}, which has no {preloaded}: {_SEEN_BY_ALL}"
             )
         return True
     except Exception as failure:
