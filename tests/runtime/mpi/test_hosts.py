@@ -128,7 +128,9 @@ def test_srun_starts_a_program_as_slurm_does(tools: Path, tmp_path: Path, option
         done = subprocess.run(rank, env=environ, cwd=work, capture_output=True, text=True, check=True)
         assert (done.stdout, done.stderr) == (f"{name if folder == work else ''} -H mine\n", "")
     (note,) = layout.notes(run)
-    assert note == f"MPI calls are not recorded on {os.uname().nodename}, which has no {tmp_path}/not here: " + SEEN_BY_ALL
+    assert (
+        note == f"MPI calls are not recorded on {os.uname().nodename}, which has no {tmp_path}/not here: " + SEEN_BY_ALL
+    )
 
 
 @pytest.mark.parametrize(
