@@ -66,8 +66,8 @@ def estimate_clocks(
     ``guess_ns`` ``[hosts]`` is what to add to a host's monotonic clock to get real time (good to some milliseconds
     at best). The next arrays have one row per observed completion: which common tick, on which host, when by that
     host's monotonic clock. ``messages`` ``[5, messages]`` are from which host to which, when they were sent and
-    received by the clocks of these, and how long the receiver had waited. Hosts that share no tick, no messages there and
-    back, and none that were waited for, not even through others, keep the guess as far as messages allow it.
+    received by the clocks of these, and how long the receiver had waited. Hosts that share no tick, no messages
+    there and back, and none that were waited for, not even through others, keep the guess as far as messages allow it.
     """
     hosts = len(guess_ns)
     clocks = Clocks(
@@ -229,7 +229,7 @@ def _set_between(clocks: Clocks, far: int, bounds: _Bounds) -> None:
 
 
 def _join_by_messages(clocks: Clocks, joined: npt.NDArray[np.bool_], messages: IntArray) -> bool:
-    """Set the clocks of hosts that have messages there and back with one whose clock is known; whether there are any."""
+    """Set the clocks of hosts that have messages there and back with one whose clock is known; whether any has."""
     going = False
     for far in np.flatnonzero(~joined).tolist():
         bounds = _Bounds.of(clocks, far, joined, messages)
