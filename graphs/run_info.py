@@ -283,8 +283,8 @@ def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
     if len(data.hosts) > 1 and (alone := [h for h in range(1, len(data.hosts)) if data.clocks.ticks[h] == 0]):
         names = ", ".join(data.hosts[h] for h in alone)
         warnings.append(
-            f"the clock of {names} is aligned by the time of day only: no operation in which all its ranks wait with "
-            "the others was recorded, nor messages both ways"
+            f"the clock of {names} is aligned by the time of day only: no operation in which its ranks wait with the "
+            "others was recorded, nor messages both ways, nor any that were waited for"
         )
     if run.thinned_ranks:
         warnings.append(
