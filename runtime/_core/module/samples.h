@@ -1,7 +1,6 @@
 /* Samples that were taken in Python, where the interpreter's frames cannot be read; where threads run, and memory lies.
  * Comes after Python.h. */
-#ifndef SCALANA_MODULE_SAMPLES_H
-#define SCALANA_MODULE_SAMPLES_H
+#pragma once
 
 /* sample_path(frames, inside=0): id of a path of (file, name, first line, line), outermost first, inside of another. */
 PyObject *core_sample_path(PyObject *module, PyObject *const *args, Py_ssize_t count);
@@ -11,5 +10,3 @@ PyObject *core_add_sample(PyObject *module, PyObject *const *args, Py_ssize_t co
 PyObject *core_core_times(PyObject *module, PyObject *unused);
 /* page_nodes(addresses): the NUMA node of the page at each, negative where there is none. */
 PyObject *core_page_nodes(PyObject *module, PyObject *addresses);
-
-#endif

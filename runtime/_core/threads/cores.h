@@ -1,7 +1,6 @@
 /* On which cores the threads of this process run: CPU time by core, by looks a tenth of a second apart. Nothing is read,
  * or counted, before somebody asks for it. */
-#ifndef SCALANA_THREAD_CORES_H
-#define SCALANA_THREAD_CORES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ void cores_look(core_look *latest, pid_t tid, uint64_t now, uint64_t cpu_ns);
 size_t cores_used(uint64_t cpu_ns[MOST_CORES]);
 /* Nobody has asked in the child. */
 void cores_after_fork(void);
-
-#endif

@@ -16,11 +16,7 @@ from scalana.runtime import session
 from scalana.runtime.patching import Patches, surrounded
 from scalana.runtime.torch.sequences.calls import named_arguments
 from scalana.runtime.torch.sequences.placement import Placement
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+from scalana.runtime.typed import Any, Iterable
 
 PREFILL, DECODE = "prefill", "decode"
 KEY = "serving"

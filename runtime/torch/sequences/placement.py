@@ -9,11 +9,7 @@ import os
 import weakref
 
 from scalana.runtime import session
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+from scalana.runtime.typed import Any, Sequence
 
 NODES = "/sys/devices/system/node"
 _PAGES = 256

@@ -9,10 +9,7 @@ from __future__ import annotations
 import bisect
 import itertools
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
+from scalana.runtime.typed import Any, Iterable, Iterator
 
 _MOST_CHUNKS = 1 << 14
 """Of the columns of one data set."""
