@@ -48,11 +48,13 @@ from scalana.graphs.readers.columns.gather import Communicator, Gathered, gather
 from scalana.graphs.readers.folder.models import RecordedModels, read_models
 from scalana.graphs.readers.folder.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.readers.folder.reading import read_records
+from scalana.graphs.readers.folder.records import Samples, Threads
 from scalana.graphs.readers.processes.chains import choose_of_chain
 from scalana.graphs.readers.processes.rank_selection import RankRecords
 from scalana.graphs.run_info import RunInfo, course_of_run, describe_run, rate_hz, with_ended, without_record
 from scalana.graphs.samples.between import active_s
 from scalana.graphs.samples.collected import collector_path, move_collected
+from scalana.graphs.samples.in_calls import core_waits_in_calls, that_move_data
 from scalana.graphs.samples.kernels import KernelTime, kernel_time
 from scalana.graphs.samples.last_places import last_places
 from scalana.graphs.samples.serialised import move_serialised
@@ -255,7 +257,15 @@ def build_ppg(
     done("dividing own work")
     ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
     metrics = no_metrics(len(psg.vertices), ranks)
-    each(lambda shard: _add_samples(metrics, data, shard, places, period_ns), shards_of_ranks)
+    moves = that_move_data(data.tree)
+
+    def add_samples(shard: Shard) -> None:
+        samples, threads = samples_of(data, shard), take(data.threads, shard.threads)
+        _add_samples(metrics, samples, threads, places, period_ns)
+        for at, waited_s in core_waits_in_calls(samples, threads, moves, calls):
+            add_to(metrics["call_core_wait_s"], calls.vertex[at], locations.rank[calls.location[at]], waited_s)
+
+    each(add_samples, shards_of_ranks)
     thinned_calls = ThinnedCalls.of(data.unwritten)
     host = HostActivity()
     if spans.device_lanes().any() and not spans.activity_lanes().any():
@@ -490,9 +500,10 @@ def _own_work(
     return own, activities, unwritten_s
 
 
-def _add_samples(metrics: dict[str, FloatArray], data: Gathered, shard: Shard, places: Places, period_ns: int) -> None:
+def _add_samples(
+    metrics: dict[str, FloatArray], samples: Samples, threads: Threads, places: Places, period_ns: int
+) -> None:
     """Count samples of locations, and the active seconds of all other threads of the ranks."""
-    samples, threads = samples_of(data, shard), take(data.threads, shard.threads)
     if len(samples) == 0:
         return
     vertex, rank = places.vertex[samples.path], threads.rank[samples.thread]
