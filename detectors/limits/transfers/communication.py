@@ -58,8 +58,8 @@ def _transfers_of(
     spared_s: float,
     facts: Facts,
 ) -> list[Finding]:
-    """At most one finding, of the transfers at some places; calls elsewhere could go, and save ``spared_s``. It is what the network takes;
-    where many small calls could be one, also what their threads wait for cores, if it is not the job that keeps these
+    """At most one finding, of the transfers at some places; calls elsewhere could go, and save ``spared_s``. It is what
+    the network takes; where many small calls could be one, also what their threads wait for cores, if it is not the job that keeps these
     ``busy``."""
     if not calls:
         return []
