@@ -59,8 +59,8 @@ def _transfers_of(
     facts: Facts,
 ) -> list[Finding]:
     """At most one finding, of the transfers at some places; calls elsewhere could go, and save ``spared_s``. It is what
-    the network takes; where many small calls could be one, also what their threads wait for cores, if it is not the job that keeps these
-    ``busy``."""
+    the network takes; where many small calls could be one, also what their threads wait for cores, if it is not the job
+    that keeps these ``busy``."""
     if not calls:
         return []
     most = max(calls, key=lambda place: float(place.path_s.sum()))
