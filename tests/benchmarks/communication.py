@@ -5,7 +5,7 @@
 Each program is recorded, and then run unrecorded with steps of both ways in turn. Prints what was measured, as JSON:
 whether the first finding names the line and what an expert would change, and by how much the step that it predicts, as
 a part of the measured one, is off from what the change brings, in percent of the step before it. ``--balanced`` prints
-how many reports of a program without a cause have a finding.
+how many reports of programs without a cause have a finding.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class Cause:
 
     advice: str
     """With which that of the finding begins."""
+    ranks: tuple[int, ...] = (0, 1)
+    """That it names."""
     is_mpi: bool = False
 
 
@@ -48,15 +50,15 @@ CAUSES = {
     "unused": Cause(ADVICE_SPARED["unused"]),
     "metrics": Cause(ADVICE_SPARED["single-numbers"]),
     "barrier": Cause(ADVICE_SPARED["barriers"]),
-    "objects": Cause(ADVICE_SPARED["objects"]),
+    "objects": Cause("This pickles objects and unpickles them on arrival: send less, or send tensors.", ranks=(0,)),
     "allreduce": Cause(ADVICE_SPARED["single-numbers"], is_mpi=True),
     "halo": Cause(ADVICE_COMBINE["messages"], is_mpi=True),
 }
 
 
-def job(cause: str, way: str, mpi: Path, work: Path) -> list[str]:
+def job(cause: str, way: str, is_mpi: bool, mpi: Path, work: Path) -> list[str]:
     """The command of a program that goes one way."""
-    if cause not in CAUSES or not CAUSES[cause].is_mpi:
+    if not is_mpi:
         launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
         return [sys.executable, *launch, str(TORCH), cause, way]
     program = work / "small_calls"
@@ -75,26 +77,31 @@ def run(words: list[str], folder: Path | None = None) -> list[float]:
 def predicted_part(finding: Finding) -> float | None:
     """The step with the change, as a part of the step as it is."""
     evidence, limit = finding.evidence, finding.evidence.step_limit
-    if limit is None or limit.step_s is None:
+    if limit is None and evidence.in_steps is not None and evidence.in_steps.without_s is not None:
+        return evidence.in_steps.without_s / (evidence.in_steps.step_s or 1.0)
+    if limit is None:
         return None
+    step_s = limit.step_s or limit.run_s or 1.0
     if evidence.transfers is not None:
-        return evidence.transfers.in_one_call_step_s / limit.step_s
-    return limit.without_step_s / limit.step_s
+        return evidence.transfers.in_one_call_step_s / step_s
+    return limit.without_step_s / step_s
 
 
 def measured(name: str, mpi: Path, work: Path) -> dict[str, Any]:
     """What is found of a cause, and what the change brings."""
     cause, load = CAUSES[name], os.getloadavg()[0]
-    run(job(name, "wrong", mpi, work), work / name)
+    run(job(name, "wrong", cause.is_mpi, mpi, work), work / name)
     report = api.analyze(str(work / name))
     source = MPI if cause.is_mpi else TORCH
     lines = source.read_text(encoding="utf-8").splitlines()
     line = next(number for number, text in enumerate(lines, 1) if f"<- {name}" in text)
-    wrong_s, right_s = run(job(name, "both", mpi, work))
+    wrong_s, right_s = run(job(name, "both", cause.is_mpi, mpi, work))
     first = report.findings[0] if report.findings else None
     part = predicted_part(first) if first is not None else None
     return {
-        "right": bool(first and first.line == line and first.ranks == [0, 1] and first.advice.startswith(cause.advice)),
+        "right": first is not None
+        and (first.line, tuple(first.ranks)) == (line, cause.ranks)
+        and first.advice.startswith(cause.advice),
         "part": round(100 * right_s / wrong_s, 1),
         "predicted": round(100 * part, 1) if part is not None else None,
         "error": round(100 * abs(part - right_s / wrong_s), 1) if part is not None else 100.0,
@@ -104,11 +111,11 @@ def measured(name: str, mpi: Path, work: Path) -> dict[str, Any]:
 
 
 def balanced(mpi: Path, work: Path) -> dict[str, Any]:
-    """How many reports of a program without a cause have a finding."""
+    """How many reports of programs without a cause, of torch and MPI, have a finding."""
     found = []
     for number in range(BALANCED):
         folder = work / f"balanced-{number}"
-        run(job("nothing", "wrong", mpi, work), folder)
+        run(job("nothing", "wrong", number % 2 == 1, mpi, work), folder)
         found.append([f"{one.kind} at {one.line}" for one in api.analyze(str(folder)).findings])
     return {"runs": BALANCED, "with_findings": sum(map(bool, found)), "found": found}
 

@@ -158,7 +158,7 @@ CAUSES = {
     "average": Averaging,
     "buckets": lambda right: wrapped(layers(), 64, bucket_cap_mb=25 if right else 0.005),
     "buffers": lambda right: wrapped(perceptron(Statistics()), 256, broadcast_buffers=not right),
-    "unused": lambda right: wrapped(layers(), 64, find_unused_parameters=not right),
+    "unused": lambda right: wrapped(nn.Linear(64, 10), 64, find_unused_parameters=not right),
     "metrics": Measuring,
     "barrier": Meeting,
     "objects": Gathering,

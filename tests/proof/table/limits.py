@@ -118,7 +118,7 @@ TOPIC = Topic(
             EFFICIENT,
             (
                 "communication-nothing",
-                "six runs of DistributedDataParallel without such a cause: those with a finding",
+                "six runs of torch and MPI without such a cause: those with a finding",
                 "== 0",
                 "of 6",
                 at("with_findings"),
