@@ -94,7 +94,7 @@ def measured(name: str, mpi: Path, work: Path) -> dict[str, Any]:
     report = api.analyze(str(work / name))
     source = MPI if cause.is_mpi else TORCH
     lines = source.read_text(encoding="utf-8").splitlines()
-    line = next(number for number, text in enumerate(lines, 1) if f"<- {name}" in text)
+    line = next(number for number, text in enumerate(lines, 1) if name in text.partition("<- ")[2].split())
     wrong_s, right_s = run(job(name, "both", cause.is_mpi, mpi, work))
     first = report.findings[0] if report.findings else None
     part = predicted_part(first) if first is not None else None

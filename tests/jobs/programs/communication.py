@@ -57,7 +57,7 @@ class Training:
         x, y = self.batch(size)
         self.optimizer.zero_grad()
         loss = LOSS(self.net(x), y)  # <- buffers
-        loss.backward()  # <- buckets
+        loss.backward()  # <- buckets unused
         self.optimizer.step()
         return loss
 
