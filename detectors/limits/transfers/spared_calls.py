@@ -75,8 +75,10 @@ class Spare:
     goes: Callable[[LineCalls, Facts], BoolArray]
     """Which of the calls of a line go ``[posts]``."""
     is_repeated: bool = False
-    """Whether they repeat the others of their line: a mistake on any machine, as many calls in a step are. Few of them
-    count where the network makes them long, not where their threads only lack cores."""
+    """Whether they repeat the others of their line."""
+    is_usual: bool = False
+    """Whether programs have a few of them in each step. These count where the network makes them long, not where their
+    threads only lack cores."""
 
 
 def _reduced_again(line: LineCalls, facts: Facts) -> BoolArray:
@@ -123,9 +125,9 @@ SPARES = (
     Spare("reduced-again", _reduced_again, is_repeated=True),
     Spare("buffers", _broadcasts_of_buffers),
     Spare("unused", _of_unused_parameters),
-    Spare("barriers", _barriers),
+    Spare("barriers", _barriers, is_usual=True),
     Spare("objects", _of_objects),
-    Spare("single-numbers", _of_single_numbers),
+    Spare("single-numbers", _of_single_numbers, is_usual=True),
 )
 """Of those of a line, the first has the word. What several lines do is one cause."""
 
@@ -160,8 +162,8 @@ def spared_calls(
         vertices = np.concatenate([line.vertices for line, _ in chosen])
         part = without_core_waits(vertices, facts.waits.transfer_s(facts.timeline), facts)
         count = sum(int(goes.sum()) for _, goes in chosen) / facts.timeline.ranks / profile.steps
-        sure = spare.is_repeated or count >= MANY
-        if not sure and not is_worth(profile.step_s - part * moved_s, profile):
+        few = spare.is_usual and count < MANY
+        if few and not is_worth(profile.step_s - part * moved_s, profile):
             continue
         saved_s = (part if busy else 1.0) * (profile.step_s - _step_without(chosen, posted, facts))
         if is_worth(profile.step_s - saved_s, profile):
