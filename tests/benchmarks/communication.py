@@ -47,7 +47,6 @@ CAUSES = {
     "average": Cause(ADVICE_COMBINE["calls"]),
     "buckets": Cause(ADVICE_COMBINE["buckets"]),
     "buffers": Cause(ADVICE_SPARED["buffers"]),
-    "unused": Cause(ADVICE_SPARED["unused"]),
     "metrics": Cause(ADVICE_SPARED["single-numbers"]),
     "barrier": Cause(ADVICE_SPARED["barriers"]),
     "objects": Cause("This pickles objects and unpickles them on arrival: send less, or send tensors.", ranks=(0,)),

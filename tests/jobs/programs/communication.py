@@ -57,7 +57,7 @@ class Training:
         x, y = self.batch(size)
         self.optimizer.zero_grad()
         loss = LOSS(self.net(x), y)  # <- buffers
-        loss.backward()  # <- buckets unused
+        loss.backward()  # <- buckets
         self.optimizer.step()
         return loss
 
@@ -158,7 +158,6 @@ CAUSES = {
     "average": Averaging,
     "buckets": lambda right: wrapped(layers(), 64, bucket_cap_mb=25 if right else 0.005),
     "buffers": lambda right: wrapped(perceptron(Statistics()), 256, broadcast_buffers=not right),
-    "unused": lambda right: wrapped(nn.Linear(64, 10), 64, find_unused_parameters=not right),
     "metrics": Measuring,
     "barrier": Meeting,
     "objects": Gathering,

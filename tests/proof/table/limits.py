@@ -99,10 +99,10 @@ TOPIC = Topic(
             COMMUNICATION,
             (
                 "communication-named",
-                "ten programs that communicate in a costly way, of torch and MPI: first findings with the line and the "
+                "nine programs that communicate in a costly way, of torch and MPI: first findings with the line and the "
                 "change",
-                ">= 10",
-                "of 10",
+                ">= 9",
+                "of 9",
                 at("summary", "right"),
             ),
             (
