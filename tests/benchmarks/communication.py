@@ -48,7 +48,6 @@ CAUSES = {
     "buckets": Cause(ADVICE_COMBINE["buckets"]),
     "buffers": Cause(ADVICE_SPARED["buffers"]),
     "metrics": Cause(ADVICE_SPARED["single-numbers"]),
-    "barrier": Cause(ADVICE_SPARED["barriers"]),
     "objects": Cause("This pickles objects and unpickles them on arrival: send less, or send tensors.", ranks=(0,)),
     "allreduce": Cause(ADVICE_SPARED["single-numbers"], is_mpi=True),
     "halo": Cause(ADVICE_COMBINE["messages"], is_mpi=True),

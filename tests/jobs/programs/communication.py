@@ -119,19 +119,6 @@ class Measuring(Training):
             self.sums[number] += value.item()
 
 
-class Meeting(Training):
-    """A barrier in each step."""
-
-    def __init__(self, right):
-        super().__init__(DistributedDataParallel(perceptron()), 256)
-        self.right = right
-
-    def step(self):
-        super().step(16)
-        if not self.right:
-            dist.barrier()  # <- barrier
-
-
 class Gathering(Training):
     """Objects of all ranks on the first one."""
 
@@ -159,7 +146,6 @@ CAUSES = {
     "buckets": lambda right: wrapped(layers(), 64, bucket_cap_mb=25 if right else 0.005),
     "buffers": lambda right: wrapped(perceptron(Statistics()), 256, broadcast_buffers=not right),
     "metrics": Measuring,
-    "barrier": Meeting,
     "objects": Gathering,
     "nothing": lambda right: wrapped(perceptron(), 256),
 }

@@ -99,10 +99,10 @@ TOPIC = Topic(
             COMMUNICATION,
             (
                 "communication-named",
-                "nine programs that communicate in a costly way, of torch and MPI: first findings with the line and the "
-                "change",
-                ">= 9",
-                "of 9",
+                "eight programs that communicate in a costly way, of torch and MPI: first findings with the line and "
+                "the change",
+                ">= 8",
+                "of 8",
                 at("summary", "right"),
             ),
             (
