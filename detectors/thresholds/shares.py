@@ -52,7 +52,7 @@ Why: A choice: one percent is the least that a user would act on.
 - `pools`: part of the run's time that an order must bring
 - `scaling.detector`: part of an average rank's seconds that a loss must cost
 - `slow_ranks`: part of all recorded rank-seconds that others must wait for a slow rank, and of the run that comes back
-- `slow_workers`: part of the job's time that must come back
+- `slow_workers.detector`: part of the job's time that must come back
 - `topics.productive`: part of the wall time that other things than steps, start-up and end must take to be shown
 - `worker_bound`: part of the run's time that more workers must save
 """
@@ -124,6 +124,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `device_causes`: part of a step that devices of all ranks must have nothing to do, for the launches, waits or work
   of their hosts to be a cause
 - `python_loops`: part of a step that a cause must save; times WORTH_FOLLOWING, what a loop must take to be looked at
+- `one_at_a_time`: part of the run that calls at the same time must save
 - `worker_bound`: part of a step that more workers must save
 - `slow_source`: part of the steady state that another way to load must save
 - `task_tail`: part of the run that another order must save
@@ -275,6 +276,7 @@ Why: Nothing else can be as much.
 - `calls`: part of a joined cause that its largest entry must hold to be its place
 - `changes`: part of what lies in a burst that must be work, or waiting for a core, for a thread not to have rested
   there
+- `one_at_a_time`: part of the time that a process must wait for the calls that it makes
 - `choices`: part of what ranks do in a choice that a cause must be, to be compared with all of the choice
 - `contention`: part of a finding that ranks must be late with on average, to lack a core for more than a turn now and
   then
@@ -398,7 +400,7 @@ Why: A choice: clocks and samples leave up to a fifth open.
 - `findings`: part of what a cause costs that the processes named make
 - `join_waits`: part of what a thread does at a place that must be rest, for the thread to rest there
 - `significance`: part of a lateness that must be spent off the CPU for it to count as no noise of a busy machine
-- `slow_device`: part of the seconds of a device that must be of kernels that all ran equally often, and be longer by
+- `late_devices`: part of the seconds of a device that must be of kernels that all ran equally often, and be longer by
   one factor
 - `uneven_lengths`: part of a lateness at a place that the cost of lengths must come to, and at most its inverse
 - `uneven_sizes`: part of a lateness that the cost of sizes must come to, and at most its inverse; part of the variance
@@ -421,6 +423,7 @@ Why: What is left is minor (MINOR).
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 - `device_causes`: part of a step that devices must work to be what limits it
+- `one_at_a_time`: part of the calls that must be alone under way
 - `loader_pace`: part of the steps in which a rank must wait for a batch, for workers that never rest
 - `expert_waits`: part of the lookups that a cache of the experts used last must explain
 """
