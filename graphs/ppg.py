@@ -53,6 +53,7 @@ from scalana.graphs.readers.processes.rank_selection import RankRecords
 from scalana.graphs.run_info import RunInfo, course_of_run, describe_run, rate_hz, with_ended, without_record
 from scalana.graphs.samples.between import active_s
 from scalana.graphs.samples.collected import collector_path, move_collected
+from scalana.graphs.samples.computing_threads import ComputingThreads, computing_threads
 from scalana.graphs.samples.kernels import KernelTime, kernel_time
 from scalana.graphs.samples.last_places import last_places
 from scalana.graphs.samples.serialised import move_serialised
@@ -109,6 +110,8 @@ class PPG:
     """When ranks ran the kernels of compiled code."""
     servers: ServerWaits = field(default_factory=ServerWaits)
     """When ranks waited for servers that left no record."""
+    threads: ComputingThreads = field(default_factory=ComputingThreads)
+    """What computes next to the locations of the timeline."""
 
     @property
     def regions(self) -> list[Region]:
@@ -256,6 +259,7 @@ def build_ppg(
     ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
     metrics = no_metrics(len(psg.vertices), ranks)
     each(lambda shard: _add_samples(metrics, data, shard, places, period_ns), shards_of_ranks)
+    threads = computing_threads(data)
     thinned_calls = ThinnedCalls.of(data.unwritten)
     host = HostActivity()
     if spans.device_lanes().any() and not spans.activity_lanes().any():
@@ -296,7 +300,7 @@ def build_ppg(
         run.warnings.append(with_ended(unseen) if chosen.again else without_record(unseen, run, folder, hosts))
     if mixed:
         run.warnings.append(f"ranks called different operations at the same position {mixed} times")
-    return PPG(psg, timeline, metrics, run, spans, models, host, compiled, servers)
+    return PPG(psg, timeline, metrics, run, spans, models, host, compiled, servers, threads)
 
 
 class _Progress:

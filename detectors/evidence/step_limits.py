@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scalana.detectors.evidence.flat import Flat
+from scalana.detectors.thresholds.factors import AS_MUCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Transfers(Flat):
     """What a step, or the run, would take if one call moved all their bytes."""
     half_bytes_step_s: float
     """If they moved half the bytes."""
+    overlapped_step_s: float = 0.0
+    """If they moved while the ranks compute, as far as there is so much to compute; 0 for calls that do already."""
     calls_s: float = 0.0
     """What all calls of a step take but for waiting for other ranks. ``limit_s`` is what of this is the network's: as
     much as if every call went like the fastest quarter of those at its place."""
@@ -70,6 +73,11 @@ class LinkTime(Flat):
     """What it would take if the link were as fast as the others."""
 
 
+THREADS, PYTHON_THREADS, CHILDREN, THREADS_OF_CHILDREN = "threads", "python-threads", "children", "child-threads"
+"""What computes next to the main threads of ranks: threads that libraries made, threads of Python, child processes, and
+threads that libraries made in these."""
+
+
 @dataclass(frozen=True, slots=True)
 class BusyCores(Flat):
     """The host whose cores a job keeps busiest."""
@@ -78,3 +86,14 @@ class BusyCores(Flat):
     busy_cores: float
     """That the job's own processes and threads keep busy, on average."""
     host_ranks: int
+    computing: str | None = None
+    """What computes most next to the main threads of ranks, by its name above; None for nothing."""
+    computing_count: int | None = None
+    """How many of these compute in the rank that has most, or in its child process that has most."""
+    unused_cores: int | None = None
+    """Cores of the host that no rank may use."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the job itself keeps all of these cores busy."""
+        return self.busy_cores >= AS_MUCH * self.host_cores

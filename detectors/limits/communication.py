@@ -34,11 +34,14 @@ def communication(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     most = max(calls, key=lambda place: float(place.path_s.sum()))
     finding = finding_of_place(KIND, most, profile, facts)
     all_s = sum(place.mean_s for place in calls)
-    transfers = _transfers(most, profile, facts, most.mean_s / all_s * saved_s)
+    share = most.mean_s / all_s
+    transfers = _transfers(most, profile, facts, share * saved_s)
+    blocks = bool((facts.timeline.calls.posts[_here(most, facts)] >= 0).all())  # else some of it is hidden already
+    overlapped_s = max(profile.step_s - share * saved_s, part * most.mean_s) if blocks else 0.0
     evidence = replace(
         finding.evidence,
         step_limit=step_limit(part * all_s, half_s, profile.step_s - saved_s, profile),
-        transfers=replace(transfers, calls_s=all_s),
+        transfers=replace(transfers, calls_s=all_s, overlapped_step_s=overlapped_s),
     )
     lost_s = part * all_s * profile.steps * facts.timeline.ranks
     advice = advise_transfers(transfers)

@@ -66,7 +66,10 @@ def _finding(waits: DataWaits, spent: tuple[IntArray, FloatArray], savings: Savi
     here = psg[place.vertex].place
     line, end_line = place.lines(here)
     loading = loading_at(waits.rows, facts)
-    core_s, cores = _core_s(activities, facts, waits)
+    core_s = _core_s(activities, facts, waits)
+    busiest = int(np.argmax(core_s)) if core_s.any() else None
+    cores = 0 if busiest is None else facts.run.cores.count([busiest])
+    unused = 0 if busiest is None else facts.run.cores.unused(busiest)
     step_s = float(np.median(waits.step_s))
     more = [workers for workers in WORKERS if workers > int(waits.workers.max())]
     saved_s = savings(waits, [waits.left(workers, core_s) for workers in more], facts)
@@ -95,7 +98,7 @@ def _finding(waits: DataWaits, spent: tuple[IntArray, FloatArray], savings: Savi
             leaf=leaf_below(place, work, facts.timeline, psg),
             callers=callers(place.vertex, psg),
         ),
-        advice=advise(bound, cores),
+        advice=advise(bound, cores, unused),
     )
 
 
@@ -117,9 +120,9 @@ def loading_place(
     return place_of_work(activities, seconds, facts)
 
 
-def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[FloatArray, int]:
-    """What the cores of each rank take at least for a step of all that share them ``[ranks]``; and how many the rank
-    may use for which that is most, 0 where it is not known."""
+def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> FloatArray:
+    """What the cores of each rank take at least for a step of all that share them ``[ranks]``; 0 where it is not
+    known."""
     run, own = facts.run, facts.timeline.own
     vertices = np.unique(facts.timeline.activities.vertex[activities])
     vertices = vertices[(vertices >= 0) & (vertices < len(facts.psg))]
@@ -129,8 +132,7 @@ def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[Float
     need_s = (itself_s + helpers_s) / max(steps, 1) + (waits.step_s - waits.wait_s)
     # Without workers a rank loads below these activities: what it computes in its steps is needed in any case.
     need_s = np.maximum(need_s, _main_cpu_s(facts) + helpers_s / max(steps, 1))
-    least_s = run.cores.least_s(need_s)
-    return least_s, run.cores.count([int(np.argmax(least_s))]) if least_s.any() else 0
+    return run.cores.least_s(need_s)
 
 
 def _main_cpu_s(facts: Facts) -> FloatArray:

@@ -277,6 +277,7 @@ Why: Nothing else can be as much.
 - `choices`: part of what ranks do in a choice that a cause must be, to be compared with all of the choice
 - `contention`: part of a finding that ranks must be late with on average, to lack a core for more than a turn now and
   then
+- `cores`: part of what the busiest thread or child of a rank computes, from which another one computes as well
 - `cost_trend`: part of the mean cost of a step above which a step pays
 - `culprits`: part of the way from the mean load to the largest, from which a rank is one of the heavy ones; part of
   what the worst has, from which another is as bad

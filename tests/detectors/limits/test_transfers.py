@@ -87,3 +87,5 @@ def test_the_finding_says_what_it_counts_and_names_what_helps_most_first() -> No
     assert "is counted here" in text and "is left out" in text
     assert finding.advice.index(ADVICE_COMBINE) < finding.advice.index(ADVICE_FEWER_BYTES)
     assert known.in_one_call_step_s < known.half_bytes_step_s < (limit.step_s or 0.0)
+    assert known.overlapped_step_s == pytest.approx(limit.without_step_s, rel=0.05), "all of it, as the work is longer"
+    assert "with ranks that compute meanwhile" in text.lower()
