@@ -92,8 +92,15 @@ class BusyCores(Flat):
     """How many of these compute in the rank that has most, or in its child process that has most."""
     unused_cores: int | None = None
     """Cores of the host that no rank may use."""
+    computing_threads: int | None = None
+    """Threads that compute, the main threads of ranks included."""
 
     @property
     def is_full(self) -> bool:
         """Whether the job itself keeps all of these cores busy."""
         return self.busy_cores >= AS_MUCH * self.host_cores
+
+    @property
+    def has_one_each(self) -> bool:
+        """Whether there are as many cores as threads that compute: who waits for one nevertheless waits for others."""
+        return self.computing_threads is not None and self.computing_threads <= self.host_cores

@@ -14,8 +14,8 @@ from scalana.detectors.limits.advice import advise_cores
 from scalana.detectors.limits.causal_profile import CausalProfile
 from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_worth, step_limit
 from scalana.detectors.reconcile import Extent
-from scalana.detectors.thresholds.shares import MAJORITY
-from scalana.graphs.arrays.types import FloatArray
+from scalana.detectors.thresholds.shares import MAJORITY, MINOR
+from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.metrics import add_calls, add_to, burst_locations, own_by_rank
 from scalana.graphs.timeline import Timeline
 
@@ -64,14 +64,17 @@ def busiest(facts: Facts) -> BusyCores | None:
     rank = int(np.argmax(busy))
     count = known.count([rank])
     there = known.confined_to(rank)
-    return BusyCores(count, float(busy[rank]) * count, len(there), *_next_to(there, facts), known.unused(rank) or None)
+    here = np.isin(facts.ppg.threads.rank, there)
+    main_s = own_by_rank(facts.timeline, facts.timeline.own.cpu_s)[there]
+    threads = len(there) + int((facts.ppg.threads.cpu_s[here] >= MINOR * main_s.max()).sum())
+    unused = known.unused(rank) or None
+    return BusyCores(count, float(busy[rank]) * count, len(there), *_next_to(here, facts), unused, threads)
 
 
-def _next_to(ranks: list[int], facts: Facts) -> tuple[str | None, int | None]:
-    """What computes most next to the main threads of some ranks, and how many of these do in the rank, or child, that
-    has most of them: as much as half of what the busiest does. None and None where nothing does."""
+def _next_to(there: BoolArray, facts: Facts) -> tuple[str | None, int | None]:
+    """What computes most next to the main threads of ranks, of some threads ``[threads]``; and how many of these do in
+    the rank, or child, that has most of them: as much as half of what the busiest does. None and None for nothing."""
     threads = facts.ppg.threads
-    there = np.isin(threads.rank, ranks)
     own, python = threads.is_own, threads.has_python
     kinds = {
         THREADS: there & own & ~python,
@@ -84,10 +87,10 @@ def _next_to(ranks: list[int], facts: Facts) -> tuple[str | None, int | None]:
     if not spent_s[most]:
         return None, None
     # A child process counts once for its rank, a thread for its process.
-    of_child, there = most == CHILDREN, np.flatnonzero(kinds[most])
-    unit = threads.process[there] if of_child else there
-    owner = dict(zip(unit.tolist(), (threads.rank if of_child else threads.process)[there].tolist(), strict=True))
-    cpu_s = np.bincount(unit, threads.cpu_s[there])
+    of_child, some = most == CHILDREN, np.flatnonzero(kinds[most])
+    unit = threads.process[some] if of_child else some
+    owner = dict(zip(unit.tolist(), (threads.rank if of_child else threads.process)[some].tolist(), strict=True))
+    cpu_s = np.bincount(unit, threads.cpu_s[some])
     busy = np.flatnonzero(cpu_s >= MAJORITY * cpu_s.max())
     return most, max(Counter(owner[one] for one in busy.tolist()).values())
 

@@ -170,6 +170,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
   longest round from which others count
 - `causal_profile`: part of a step that ranks spend at a place off the critical path, from which it is replayed
 - `charges`: part of the time that is compared by which a moment lies before its end
+- `cores`: part of what a main thread computes, from which another thread counts that wants a core
 - `description`: part of what a finding costs from which what others do instead is worth a word
 - `diagnose`: part of what a stage takes, up to which its layers are taken to be all of it
 - `diff`: part of the time of either run at places of both, below which they are suspected to be of different programs

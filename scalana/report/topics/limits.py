@@ -103,12 +103,13 @@ def _notes(profile: CausalProfile) -> str:
 def _others(profile: CausalProfile, bounds: list[str]) -> str:
     """That the cores for which ranks wait are not busy with the job."""
     busy = profile.busy
-    if busy is None or busy.is_full or not bounds[-1].endswith(_CORES):
+    if busy is None or busy.is_full or not busy.has_one_each or not bounds[-1].endswith(_CORES):
         return ""
+    threads = "1 thread computes" if busy.computing_threads == 1 else f"{busy.computing_threads} threads compute"
     cores = "1 core" if busy.host_cores == 1 else f"{busy.host_cores} cores"
     return (
-        f" The job keeps {busy.busy_cores:.1f} of {cores} busy: other programs take the rest, or a CPU limit of its "
-        "container does."
+        f" {threads} on {cores}, and the job keeps {busy.busy_cores:.1f} busy: other programs take its cores, or a CPU "
+        "limit of its container does."
     )
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalana.detectors.finding import Finding
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.run import analyze
 from scalana.graphs.host_cores import HostCores
 from scalana.graphs.samples.computing_threads import ComputingThreads
+from scalana.report.text.page import render
 from tests.graphs.runs import FILE, allreduce, build, make_ranks
 
 STEPS, STEP_MS, CORES = 20, 40, 4
@@ -18,9 +19,9 @@ ON_A_CORE = 0.5
 """Part of its own work that a rank has a core for."""
 
 
-def findings(
+def analysed(
     folder: Path, helpers_s: float, before_ms: int = 0, threads: ComputingThreads | None = None, host_cores: int = CORES
-) -> list[Finding]:
+) -> Analysis:
     """Of two ranks that wait for a core half of the time, and next to which others compute so long in all: these
     ``threads``. They may use four cores of their host, or have all of them."""
     ranks = make_ranks(folder, 2)
@@ -42,7 +43,7 @@ def findings(
     cores = frozenset(range(CORES))
     ppg.run.cores = HostCores.of(["here"] * 2, [cores] * 2, [host_cores] * 2)
     ppg.threads = threads or ComputingThreads()
-    return list(analyze(ppg).findings)
+    return analyze(ppg)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_the_job_has_to_keep_the_cores_busy_in_its_steps(
 ) -> None:
     steps_s = STEPS * STEP_MS * 1e-3
     helpers_s = busy * steps_s - 2 * ON_A_CORE * steps_s
-    kinds = [(one.kind, one.ranks) for one in findings(tmp_path, helpers_s, before_ms)]
+    kinds = [(one.kind, one.ranks) for one in analysed(tmp_path, helpers_s, before_ms).findings]
     assert (("core-bound", [0, 1]) in kinds) is found
 
 
@@ -83,10 +84,18 @@ def test_what_computes_next_to_ranks_says_what_to_set(
     tmp_path: Path, what: ComputingThreads, host_cores: int, computing: str, count: int, advice: str
 ) -> None:
     steps_s = STEPS * STEP_MS * 1e-3
-    found = findings(tmp_path, CORES * steps_s - 2 * ON_A_CORE * steps_s, threads=what, host_cores=host_cores)
-    (bound,) = (one for one in found if one.kind == "core-bound")
+    found = analysed(tmp_path, CORES * steps_s - 2 * ON_A_CORE * steps_s, threads=what, host_cores=host_cores)
+    (bound,) = (one for one in found.findings if one.kind == "core-bound")
     busy = bound.evidence.busy_cores
     assert busy is not None
     assert (busy.host_cores, busy.host_ranks, busy.computing, busy.computing_count) == (CORES, 2, computing, count)
     assert busy.unused_cores == (host_cores - CORES or None)
     assert advice in bound.advice
+
+
+@pytest.mark.parametrize("computing", [1, 3], ids=["a core for each", "more than cores"])
+def test_others_have_the_cores_where_the_job_has_one_for_each_of_its_threads(tmp_path: Path, computing: int) -> None:
+    what = threads(True, False, (0.5,) * computing)
+    text = " ".join(render(analysed(tmp_path, 0.1, threads=what)).split())
+    assert "if no rank waited for a core." in text
+    assert ("4 threads compute on 4 cores" in text and "other programs take its cores" in text) is (computing == 1)
