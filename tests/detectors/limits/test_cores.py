@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from scalana.detectors.analysis import Analysis
+from scalana.detectors.evidence import InputBound
+from scalana.detectors.limits.advice import advise
 from scalana.detectors.run import analyze
 from scalana.graphs.host_cores import HostCores
 from scalana.graphs.samples.computing_threads import ComputingThreads
@@ -99,3 +101,8 @@ def test_others_have_the_cores_where_the_job_has_one_for_each_of_its_threads(tmp
     text = " ".join(render(analysed(tmp_path, 0.1, threads=what)).split())
     assert "if no rank waited for a core." in text
     assert ("4 threads compute on 4 cores" in text and "other programs take its cores" in text) is (computing == 1)
+
+
+@pytest.mark.parametrize(("unused", "said"), [(0, "use more cores"), (1, "the other core"), (7, "the 7 other cores")])
+def test_a_loader_on_few_cores_of_a_host_is_given_the_others(unused: int, said: str) -> None:
+    assert said in advise(InputBound(0.1, 0.08, [], []), 1, unused)
