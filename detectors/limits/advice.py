@@ -152,8 +152,9 @@ def advise_tail(tail: TaskTail) -> str:
 
 
 _FEWER = {
-    THREADS: "Set OMP_NUM_THREADS={share} for each rank, or call torch.set_num_threads({share}): as many threads as "
-    "there are cores for a rank.",
+    THREADS: "Set OMP_NUM_THREADS={share} for each rank (for NumPy, OPENBLAS_NUM_THREADS or MKL_NUM_THREADS), or call "
+    "torch.set_num_threads({share}): as many threads as there are cores for a rank. That saves what threads lose by "
+    "waiting for each other, and not what more cores would save.",
     PYTHON_THREADS: "Let fewer Python threads compute at a time (max_workers of thread pools).",
     CHILDREN: "Use fewer child processes that compute at a time.",
     THREADS_OF_CHILDREN: "Set OMP_NUM_THREADS=1 (for NumPy, OPENBLAS_NUM_THREADS or MKL_NUM_THREADS) before child "
