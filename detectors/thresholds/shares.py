@@ -323,6 +323,7 @@ Why: Nothing else can be as much.
 - `roles`: part of what a candidate's ranks compute at its place, from which another rank has the same work
 - `rounds`: part of the longest stay at a place, from which another rank does the same there
 - `slow_ranks`: part of what a rank costs that findings at places must explain, for it to be no more than these
+- `serialising`: part of what is unpickled that the longest object in each process must take, to be for its imports
 - `shared_cause`
 - `slow_steps`: part of what a step is longer than usual that its cause must explain, as seconds that a rank waited
 - `source_costs`

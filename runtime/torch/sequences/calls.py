@@ -115,7 +115,8 @@ class Batches:
             self._failed(failure)
 
     def compiled_call(self, module: Any, args: Any, by_name: Mapping[str, Any]) -> None:
-        """A compiled module is called."""
+        """A compiled module is called: torch warns of hooks that are there."""
+        self.leave_compiled_alone()
         if self._is_due and self._model is not None and self._model[1]() is module:
             self.rest()
             self.note(module, args, by_name, False)
