@@ -79,9 +79,7 @@ def start(
         _install_hooks()
         preloaded = os.environ.get(layout.PRELOAD_VARIABLE, "")
         if preloaded and not os.path.exists(preloaded):
-            session.note(
-                f"MPI calls are not recorded on {os.uname().nodename}, which has no {preloaded}: {_SEEN_BY_ALL}"
-            )
+            session.note(f"{layout.WITHOUT_MPI} {os.uname().nodename}, which has no {preloaded}: {_SEEN_BY_ALL}")
         return True
     except Exception as failure:
         _write_note(f"process {os.getpid()} is not recorded: {type(failure).__name__}: {failure}")

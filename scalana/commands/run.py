@@ -130,7 +130,8 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
                 console.complain(note)
             begin = time.monotonic()
             with _followed(folder, part, args) as is_to_end:
-                returncode = supervise.execute(command, env, lambda: _write_info(place, info), is_to_end, came.append)
+                words = launch.started(command, env)
+                returncode = supervise.execute(words, env, lambda: _begun(place, info, part), is_to_end, came.append)
         except supervise.Signalled as signalled:
             _remove_unused(place)
             return supervise.exit_like(-signalled.number)
@@ -317,6 +318,15 @@ def _take_place(args: argparse.Namespace, part: Part, command: list[str]) -> tup
         raise UsageError(f"{error} exists and is not empty: choose another folder with -o") from None
     except OSError as error:
         raise UsageError(f"cannot create the run folder {wanted or 'here'}: {error.strerror or error}") from None
+
+
+def _begun(place: Place, info: dict[str, object], part: Part) -> None:
+    """Leave in the run folder what is known when the job has begun."""
+    from scalana.job import launch
+
+    _write_info(place, info)
+    if part.is_whole:
+        launch.note_allocation(place.folder, os.environ)
 
 
 def _write_info(place: Place, info: dict[str, object]) -> None:

@@ -8,6 +8,7 @@
 #define JOB_VARIABLE "SCALANA_JOB"
 #define NATIVE_VARIABLE "SCALANA_NATIVE" /* the process that records itself, without Python */
 #define PRELOAD_VARIABLE "SCALANA_PRELOAD" /* what a rank is to preload, if its host has it */
+#define WITHOUT_MPI "MPI calls are not recorded on" /* how a note on a host that does not have it begins */
 #define RUN_WORLDS "worlds"
 #define RUN_LAUNCHES "launches"
 #define DEFAULT_RATE_HZ 200.0
