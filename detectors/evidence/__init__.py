@@ -53,6 +53,7 @@ from scalana.detectors.evidence.step_limits import (
     THREADS_OF_CHILDREN,
     BusyCores,
     LinkTime,
+    SparedCalls,
     StepLimit,
     Transfers,
 )
@@ -111,6 +112,7 @@ __all__ = [
     "SlowSource",
     "SlowedLine",
     "SlowRank",
+    "SparedCalls",
     "StartedBy",
     "TaskTail",
     "TaskTimes",

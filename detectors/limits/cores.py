@@ -46,6 +46,12 @@ def cores(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     return [SharedCause(whole, Extent(tuple(finding.ranks), nothing, nothing), False)]
 
 
+def keeps_cores_busy(facts: Facts) -> bool:
+    """Whether the job itself has so much to do that its ranks wait for a turn on their cores."""
+    busy = busiest(facts)
+    return bool(facts.run.cores.sharing()) or (busy is not None and busy.is_full)
+
+
 def _ranks_outnumber_cores(facts: Facts) -> bool:
     """Whether the ranks alone, or the main processes of a job that has others, are more than their cores."""
     role = facts.timeline.role
