@@ -22,11 +22,7 @@ import sys
 
 from scalana.runtime import bookkeeping, garbage_collection, hooks, roles, session
 from scalana.runtime.record import launchers, layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, NoReturn
+from scalana.runtime.typed import Any, Callable, NoReturn
 
 LAST_FLUSH_S = 2.0
 """How long ``os._exit`` waits for the end of the record, at most."""

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import os
 
+from scalana.runtime.typed import Mapping, Sequence
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     Folder = str | os.PathLike[str]
 
 RECORDS, RECORD, NOTE, MODELS, OPERATORS = "records", ".rec", ".note", ".models.json", ".operators.json"

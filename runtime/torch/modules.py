@@ -20,11 +20,7 @@ from scalana.runtime.torch.module_backward import Backward, Pass, newest, nodes_
 from scalana.runtime.torch.module_tree import Known, Tree
 from scalana.runtime.torch.operators import Operators
 from scalana.runtime.torch.sequences.calls import Batches, named_arguments
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+from scalana.runtime.typed import Any, Mapping
 
 FORWARD, BACKWARD, RECOMPUTE = range(3)
 DIRECTIONS = ("forward", "backward", "recompute")

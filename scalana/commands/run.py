@@ -10,6 +10,7 @@ import sys
 import time
 
 from scalana import console
+from scalana.commands.arguments import within
 from scalana.commands.following import NEVER, add_following, following_words
 from scalana.errors import CommandError, UsageError
 from scalana.runtime.record import layout
@@ -56,7 +57,11 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             "makes it",
         )
         parser.add_argument(
-            "--rate", metavar="HZ", type=_rate, default=layout.DEFAULT_RATE_HZ, help="samples per second (default: 200)"
+            "--rate",
+            metavar="HZ",
+            type=within(1, 10_000, "samples per second"),
+            default=layout.DEFAULT_RATE_HZ,
+            help="samples per second (default: 200)",
         )
         parser.add_argument(
             "--format", choices=("text", "json"), default="text", help="format of the report (default: text)"
@@ -275,16 +280,6 @@ def _nothing_recorded(folder: str, command: list[str], missing: list[str], mpi: 
         if (disk.f_blocks and not disk.f_bavail) or (disk.f_files and not disk.f_favail):
             return "the disk of the run folder is full"
     return nothing_recorded.explain(command, [*missing, *layout.notes(folder)], mpi)
-
-
-def _rate(text: str) -> float:
-    try:
-        rate = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"not a number: {text!r}") from None
-    if not 1 <= rate <= 10_000:
-        raise argparse.ArgumentTypeError(f"{text} is outside 1 ... 10000 samples per second")
-    return rate
 
 
 def _command(args: argparse.Namespace) -> list[str]:

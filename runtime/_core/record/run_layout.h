@@ -1,6 +1,5 @@
 /* Names in a run folder, for processes without Python; runtime/record/layout.py has the same. */
-#ifndef SCALANA_RUN_LAYOUT_H
-#define SCALANA_RUN_LAYOUT_H
+#pragma once
 
 #define RUN_VARIABLE "SCALANA_RUN_DIR"
 #define RATE_VARIABLE "SCALANA_RATE_HZ"
@@ -16,5 +15,3 @@
 #define RUN_RECORDS "records"
 #define RUN_RECORD_END ".rec"
 #define RUN_NOTE_END ".note"
-
-#endif

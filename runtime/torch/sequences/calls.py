@@ -15,11 +15,7 @@ from scalana.runtime import session
 from scalana.runtime.chosen_steps import Chosen
 from scalana.runtime.record.span_kinds import LENGTHS, SIZES
 from scalana.runtime.torch.sequences.arguments import SOURCES, Reader
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+from scalana.runtime.typed import Any, Mapping, Sequence
 
 ARGUMENT = "argument:"
 """What stands before the name of an argument."""

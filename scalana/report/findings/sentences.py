@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from scalana.detectors.evidence import SlowSource
+from scalana.detectors.finding import Finding
 from scalana.detectors.kind import OF_WAITING
 from scalana.detectors.kinds import kind_of
+from scalana.graphs.run_info import RunInfo
 from scalana.report import names
 from scalana.report.findings.claims import claim
 from scalana.report.findings.experts import expert_layers, mended_by, other_loads
 from scalana.report.findings.inside import in_compiled, in_module, in_work
 from scalana.report.findings.over_steps import shorter_step, trend, when
-
-if TYPE_CHECKING:
-    from scalana.detectors.evidence import SlowSource
-    from scalana.detectors.finding import Finding
-    from scalana.graphs.run_info import RunInfo
 
 _MOST_SERVERS = 4
 
