@@ -135,6 +135,24 @@ SHARED = (
         mended="with more of them",
         spends=False,
     ),
+    Kind(
+        "one-at-a-time",
+        "a process makes each call when it has the result of the one before, although several processes could work on "
+        "them at the same time",
+        "A process waits for each call before it makes the next one.",
+        (
+            Claim(
+                "{Ranks} {waits|wait} for each of {count:calls_in_turn} calls before the next one, although "
+                "{count:could_take} processes could work at the same time",
+                ("calls_in_turn", "could_take"),
+            ),
+            Claim("{Ranks} {waits|wait} for each call before the next one"),
+        ),
+        arrival="works",
+        is_shared=True,
+        mended="with the calls at the same time",
+        spends=False,
+    ),
     _of_all(
         "collection-bound",
         "all ranks collect garbage in their steps",

@@ -37,6 +37,7 @@ from scalana.detectors.evidence.preparation import (
     Compiling,
     InputBound,
     Loading,
+    OneAtATime,
     Serialising,
     StartedBy,
     WorkerBound,
@@ -128,6 +129,7 @@ class Evidence:
     input_bound: InputBound | None = None
     worker_starts: WorkerStarts | None = None
     worker_bound: WorkerBound | None = None
+    one_at_a_time: OneAtATime | None = None
     step_limit: StepLimit | None = None
     transfers: Transfers | None = None
     busy_cores: BusyCores | None = None

@@ -124,6 +124,13 @@ def advise_source(known: SlowSource) -> str:
     return f"{text.format(source=known.source, workers=2 * known.source_workers or 1)} {cheaper}"
 
 
+CALL_AHEAD = (
+    "If a call does not need the result of the one before, make all calls first, and ask for their results afterwards "
+    "(a list of references or futures, Pool.map, Executor.map)."
+)
+"""Where calls are made one at a time."""
+
+
 def advise_workers(bound: WorkerBound) -> str:
     """What to change of a pool that is too slow."""
     return (

@@ -15,6 +15,7 @@ from scalana.detectors.limits import (
     cores,
     held_locks,
     input_bound,
+    one_at_a_time,
     python_loops,
     slow_link,
     source_costs,
@@ -32,6 +33,7 @@ RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     slow_source.slow_source,
     worker_starts.worker_starts,
     input_bound.input_bound,
+    one_at_a_time.one_at_a_time,
     worker_bound.worker_bound,
     task_tail.task_tail,
     compile_bound.compile_bound,
@@ -53,6 +55,7 @@ OF_ACCOUNTED = (
 KINDS = (
     slow_source.KIND,
     input_bound.KIND,
+    one_at_a_time.KIND,
     worker_bound.KIND,
     task_tail.KIND,
     compile_bound.KIND,
