@@ -10,7 +10,6 @@ from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.limits import (
-    communication,
     compile_bound,
     cores,
     held_locks,
@@ -26,6 +25,7 @@ from scalana.detectors.limits import (
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
 from scalana.detectors.limits.data import slow_source
 from scalana.detectors.limits.shared_cause import SharedCause
+from scalana.detectors.limits.transfers import communication, spared_calls
 from scalana.detectors.reconcile import Extent, Verdict, covered
 from scalana.detectors.thresholds.shares import MAJORITY
 
@@ -62,7 +62,7 @@ KINDS = (
     held_locks.INTERPRETER,
     *source_costs.KIND_OF.values(),
     slow_link.KIND,
-    communication.KIND,
+    spared_calls.KIND,
     cores.KIND,
     python_loops.KIND,
 )

@@ -116,6 +116,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `input_bound`: part of a step that more workers must save
 - `job_causes`: part of a step that a change for all replicas must bring
 - `late_ranks`: for what happened too rarely for its noise to be known
+- `limits.advice`: part of a step that fewer bytes, or calls, must save to be advised after what saves more
 - `replicas`: part of a step that a replica, or its cause, must cost the others
 - `report.headline`: part of a step that a change must save to be named before the findings
 - `shared_cause`: part of a step that must be saved without a cause that all ranks share
@@ -415,6 +416,8 @@ Why: What is left is minor (MINOR).
 - `cost_trend`: part of the steps which are nearly all; and of the pairs of a step before a jump and one after it, that
   must differ as the levels do: else some steps do
 - `slow_ranks`: part of what a slow rank takes longer that one place or loop must hold, for that to have more to do
+- `spared_calls`: part of the steps in which the same gradients are reduced after each forward pass; part of a line's
+  calls that move a single number
 - `step_presence`: part of a cost that lies in steps which show what it usually is in a step
 - `rank_work`: part of the steps in which a slow rank must be slow
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
