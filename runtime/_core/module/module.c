@@ -18,6 +18,7 @@
 #include "frames/state.h"
 #include "module/arguments.h"
 #include "module/collections.h"
+#include "module/described.h"
 #include "module/read.h"
 #include "module/samples.h"
 #include "module/spans.h"
@@ -432,6 +433,7 @@ static PyMethodDef methods[] = {
      "count_sockets(): ask the kernel what TCP connections moved, before some are closed; a flush does, too."},
     {"set_rate", core_set_rate, METH_O, "set_rate(rate_hz): sample this often from now on."},
     {"supported", core_supported, METH_NOARGS, "supported(): whether the frames of this interpreter can be sampled."},
+    {"interpreter", described_interpreter, METH_NOARGS, "interpreter(): where its objects lie in memory, in words."},
     {"meta", core_meta, METH_VARARGS, "meta(key, value): say something about the process."},
     {"note", core_note, METH_O, "note(text): say what could not be recorded."},
     {"group", core_group, METH_VARARGS, "group(name, my_rank, ranks): define a communicator, returns its id."},
