@@ -103,7 +103,7 @@ def _tree(file: str) -> ast.Module:
     try:
         with open(file, "rb") as opened:
             return _parsed(opened.read(), file)
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, RecursionError):
         return ast.Module([], [])
 
 

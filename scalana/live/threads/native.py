@@ -13,6 +13,7 @@ import platform
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
@@ -26,7 +27,8 @@ _STACK_POINTER = {"x86_64": 7, "aarch64": 31}
 _MOST = 64
 _INTERPRETER = ("_PyEval_EvalFrameDefault", "_PyEval_EvalFrame")
 """What runs functions of Python: what lies outside of it is on the stack of Python."""
-_PYTHON = ("python", "libpython")
+_PYTHON = ("python", "libpython", "_core.")
+"""Libraries of the interpreter, and of the recorder: what calls the others, and no news."""
 _TABLE = 0x3B
 """Offsets of four bytes from the table itself: what all linkers write."""
 
@@ -61,17 +63,13 @@ def native_places(pid: int, tid: int) -> list[NativePlace]:
     if len(words) < 3 or platform.machine() not in _STACK_POINTER:
         return []
     found: list[NativePlace] = []
-    try:
-        with Memory(pid) as memory:
-            for path, address in _addresses(memory, _mapped(pid), int(words[-1], 16), int(words[-2], 16)):
-                function = function_at(path, address)
-                if function in _INTERPRETER:
-                    break
-                found.append(NativePlace(os.path.basename(path), function or f"{address:#x}"))
-    except UnreadableError:
-        return []
-    outer = [row for row, place in enumerate(found) if not place.library.startswith(_PYTHON)]
-    return found[: outer[-1] + 1][::-1] if outer else []
+    with suppress(UnreadableError), Memory(pid) as memory:
+        for path, address in _addresses(memory, _mapped(pid), int(words[-1], 16), int(words[-2], 16)):
+            function = function_at(path, address)
+            if function in _INTERPRETER:
+                break
+            found.append(NativePlace(os.path.basename(path), function or f"{address:#x}"))
+    return [place for place in reversed(found) if not place.library.startswith(_PYTHON)]
 
 
 def _addresses(memory: Memory, mapped: Sequence[_Mapped], pc: int, sp: int) -> Iterator[tuple[str, int]]:
