@@ -112,7 +112,7 @@ TOPIC = Topic(
         SLOW_RANK,
         (
             "slow-rank-live",
-            "a rank that takes 1.6 times as long for everything from step 500 on: named live, and none before",
+            "a rank that takes 1.6 times as long for everything from step 1,000 on: named live, and none before",
             "== 1",
             "runs",
             number(r"slow rank: (\d) named"),
