@@ -1,6 +1,5 @@
 /* The interpreter's list of threads, and the kernel's ids of them. */
-#ifndef SCALANA_FRAMES_THREADS_H
-#define SCALANA_FRAMES_THREADS_H
+#pragma once
 
 #include "base/memory.h"
 #include "frames/types.h"
@@ -15,5 +14,3 @@ const char *frames_threads_prepare(void);
 /* Where the interpreter's objects lie, for those who read them from another process: names and numbers, "name=number"
  * with a space between. Returns the size; 0 where this version has no layout for it. */
 size_t frames_describe(char *text, size_t capacity);
-
-#endif
