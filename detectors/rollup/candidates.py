@@ -19,6 +19,7 @@ from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.library_calls import PartSeconds, library_place, settled, whole_call
 from scalana.detectors.rollup.named_place import CodeLocation, named_places
+from scalana.detectors.rollup.role_work import beyond_role
 from scalana.detectors.thresholds.shares import NOTABLE, SHARE_OF_ITS_OWN, VANISHING
 from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.segments import weighted_count
@@ -119,7 +120,7 @@ def _code_locations_by_rank(blamed: BlamedRun, rank: IntArray) -> tuple[list[Cod
     seconds = np.bincount(case, weights=table.seconds, minlength=len(chosen)).tolist()
     leaves = [_leaf(blamed, target) for target in table.target[chosen].tolist()]
     numbers: dict[CodeLocation, int] = {}
-    named = named_places(leaves, deciders, seconds, timeline, psg)
+    named = named_places(leaves, deciders, beyond_role(leaves, deciders, seconds, timeline), timeline, psg)
     place = [numbers.setdefault(code_location, len(numbers)) for code_location in named]
     # In the order in which the entries, the largest first, come to them.
     code_locations, number = list(numbers), np.array(place, dtype=np.int64)[case]
