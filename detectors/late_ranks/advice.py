@@ -114,13 +114,13 @@ def _in_each(mask: UnevenMask) -> str:
 
 
 def advise_order(pool: PoolOrder) -> str:
-    """Return what to do about the order of the calls of a pool."""
+    """Return what to do about the order of the tasks of a pool."""
     first_s, halves_s = pool.longest_first_s, pool.halves_s
-    which = f"{pool.workers} worker processes take {pool.tasks} calls, one at a time: "
+    which = f"{pool.workers} workers take {pool.tasks} tasks, one at a time: "
     smaller = f"smaller pieces (halves: {halves_s:.2g} s less)"
     if first_s <= 0.0:
-        return f"{which}the longest end last in any order. Submit {smaller}."
-    sentence = f"{which}long ones begin late. Submit the longest first, if known ({first_s:.2g} s less)"
+        return f"{which}the longest end last in any order. Hand out {smaller}."
+    sentence = f"{which}long ones begin late. Hand out the longest first, if known ({first_s:.2g} s less)"
     return f"{sentence}, or {smaller}." if halves_s > 0.0 else f"{sentence}."
 
 

@@ -41,7 +41,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         source(finding, run),
         mask(finding, run),
         sizes(finding, run),
-        tail(finding),
+        tail(finding, run),
         in_module(finding),
         in_compiled(finding),
         in_work(finding),
@@ -203,19 +203,24 @@ def sizes(finding: Finding, run: RunInfo) -> str:
     )
 
 
-def tail(finding: Finding) -> str:
-    """Which calls of a pool take long, and what other ways of doing them bring."""
+def tail(finding: Finding, run: RunInfo) -> str:
+    """Which tasks of a pool take long, and what other ways of doing them bring."""
     known = finding.evidence.tail
     if known is None:
         return ""
     text = ""
     if finding.kind != "task-tail":
+        last = f"The last of {known.tail_of} tasks"
+        if known.tail_tasks:
+            part = f"{known.tail_percent:.0f} % of the time of all"
+            takes = "takes" if known.tail_tasks == 1 else "take"
+            last = f"{known.tail_tasks} of {known.tail_of} tasks {takes} {part}; the last"
+        by = f" on {run.names.one(known.tail_rank)}" if known.tail_rank is not None else ""
         text = (
-            f"{known.tail_tasks} of {known.tail_of} calls take {known.tail_percent:.0f} % of the time of all; the "
-            f"last, {known.tail_last}, begins after {names.seconds(known.tail_last_begin_s)} and runs alone for "
+            f"{last}, {known.tail_last}{by}, begins after {names.seconds(known.tail_last_begin_s)} and runs alone for "
             f"{names.seconds(known.tail_alone_s)}. "
         )
-    ways = [(known.longest_first_s, "with the longest first"), (known.halves_s, "with calls cut in half")]
+    ways = [(known.longest_first_s, "with the longest first"), (known.halves_s, "with tasks cut in half")]
     if known.twice_the_workers_s is not None:
         ways.append((known.twice_the_workers_s, f"with {2 * known.tail_workers} workers"))
     (most_s, way), *more = sorted(ways, reverse=True)
