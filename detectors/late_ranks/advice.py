@@ -151,7 +151,12 @@ def _computing(finding: Finding) -> str:
     place = finding.evidence.place
     if place is None or place.seconds_others is None:
         return ""
-    here, others = place.seconds_here, place.seconds_others
+    here, others, leaf = place.seconds_here, place.seconds_others, finding.evidence.leaf
+    if place.others_elsewhere and leaf is not None:
+        return (
+            f"Other ranks call `{leaf.function}` at other lines, for less time: check which condition brings this rank "
+            "here, or give it less to do."
+        )
     if others > FLOOR * here:
         often = _times_as_often(finding)
         if (often - 1.0) * others >= MAJORITY * (here - others):

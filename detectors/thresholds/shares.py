@@ -77,7 +77,7 @@ Why: A choice: samples at the border of a place may fall to its neighbour.
   compute
 - `choices`: part of what the rank spends that is longest in a part of a choice, up to which others do not run it
 - `contexts`: part of what ranks do of a work in some contexts, up to which they do next to nothing of it in another one
-- `description`: part of what others do up to which the ranks of a finding do not do it
+- `description`: part of what others do up to which the ranks of a finding do not do it, or others not at its place
 - `findings`: part of the loop's process time below which a cause has next to no waiting
 - `named_line`: part of the seconds of the rank that runs a function most, or of its excess in one call, up to which
   others do not run it

@@ -106,6 +106,15 @@ def test_a_helper_that_does_more_in_one_call_is_named_by_that_call() -> None:
     assert shared(repeated=False).found(more_repairs) == [(120, "main", [2], leaf("pause", 31, 2))]
 
 
+def test_a_helper_that_others_call_elsewhere_is_named_by_the_call_that_takes_longer() -> None:
+    """Rank 2 runs ``repair`` where the others run ``drain``."""
+
+    def instead(step: int, rank: int) -> dict[str, float]:
+        return {"repair": 40.0} if rank == 2 else {"drain": 10.0}
+
+    assert shared(loop=True).found(instead) == [(22, "repair", [2], leaf("pause", 32, 2))]
+
+
 def test_a_little_more_on_other_ranks_does_not_make_a_helper_slow_everywhere() -> None:
     """Ranks that share cores are late now and then in whatever they compute: rank 1 in what rank 2 does as usual."""
 
