@@ -150,8 +150,13 @@ def redistributed(finding: Finding) -> str:
 
 
 def balanced(finding: Finding) -> str:
-    """What comes back where the work is not left out but spread over the ranks."""
-    saving_s = finding.evidence.balanced_saving_s
+    """What comes back where the work is not left out but spread over the ranks, or done by all at the same time."""
+    saving_s, together_s = finding.evidence.balanced_saving_s, finding.evidence.together_saving_s
+    if together_s is not None:
+        return (
+            "The ranks do this at different times, hardly ever two at once: at the same time on all, the run would be "
+            f"{names.seconds(together_s)} shorter."
+        )
     if saving_s is None:
         return ""
     return f"If this work were spread evenly over all ranks, the run would be {names.seconds(saving_s)} shorter."
