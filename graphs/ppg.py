@@ -22,10 +22,10 @@ from scalana.graphs.adjust.polling import begin_with_polling, with_callees
 from scalana.graphs.adjust.unknown_cpu import assume_running, assume_work, told, without_cpu
 from scalana.graphs.arrays.columns import emptied, forget, narrowed, take, to_ns, to_seconds, widened
 from scalana.graphs.arrays.shards import Shard, each, shards
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.attribution.callpaths import Placer
 from scalana.graphs.attribution.places import Places
-from scalana.graphs.attribution.placing import FrontEnds, MakePlacer, call_vertices, no_front_end, place_paths
+from scalana.graphs.attribution.placing import FrontEnds, MakePlacer, Placed, no_front_end, place_paths
 from scalana.graphs.bursts.extents import Extents, add_extents, extents_of, helper_extents
 from scalana.graphs.bursts.helper_waits import HeldUp, add_held_up
 from scalana.graphs.bursts.helpers import Sampled
@@ -34,13 +34,14 @@ from scalana.graphs.bursts.own_work import Catalogue, inferred_work, numbered, s
 from scalana.graphs.bursts.work_rows import Rows
 from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.calls.located import Located, bursts_of, locate, outside_communication, samples_of
+from scalana.graphs.calls.portions import begins_of, calls_of, locations_of, vertices_of
 from scalana.graphs.calls.thinning import Sums, ThinnedCalls, add_unwritten, put_into_bursts, weights
 from scalana.graphs.calls.totals import add_totals, by_rank, plain_totals, stood_for, total_vertices
 from scalana.graphs.dependences import SIGNALLING, add_progress, add_signals
 from scalana.graphs.dependences.matching import Matching, match
 from scalana.graphs.dependences.remote import untaken
 from scalana.graphs.dependences.servers import ServerWaits, server_waits, unanswered
-from scalana.graphs.dependences.unmatched import open_calls
+from scalana.graphs.dependences.unmatched import OpenCall, open_calls
 from scalana.graphs.metrics import add_timeline, add_to, no_metrics
 from scalana.graphs.progress.attempt_times import Attempt, attempts_of_ranks
 from scalana.graphs.progress.member_attempts import attempts_of_members
@@ -48,21 +49,22 @@ from scalana.graphs.readers.columns.gather import Communicator, Gathered, gather
 from scalana.graphs.readers.folder.models import RecordedModels, read_models
 from scalana.graphs.readers.folder.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.readers.folder.reading import read_records
+from scalana.graphs.readers.folder.records import Events
 from scalana.graphs.readers.processes.chains import choose_of_chain
 from scalana.graphs.readers.processes.rank_selection import RankRecords
 from scalana.graphs.run_info import RunInfo, course_of_run, describe_run, rate_hz, with_ended, without_record
 from scalana.graphs.samples.between import active_s
 from scalana.graphs.samples.collected import collector_path, move_collected
 from scalana.graphs.samples.kernels import KernelTime, kernel_time
-from scalana.graphs.samples.last_places import last_places
+from scalana.graphs.samples.last_places import LastPlace, last_places
 from scalana.graphs.samples.serialised import move_serialised
-from scalana.graphs.samples.unseen import notes_of, unseen_ways
+from scalana.graphs.samples.unseen import Unseen, notes_of, unseen_ways
 from scalana.graphs.spans.host import HostActivity, host_activity
 from scalana.graphs.spans.marks import marked_steps
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.spans.span_places import add_spans, place_spans
 from scalana.graphs.structure.psg import PSG
-from scalana.graphs.timeline import CODE, ROW, Activities, Calls, Locations, OwnWork, Timeline, Unwritten
+from scalana.graphs.timeline import Activities, Calls, Instances, Locations, OwnWork, Timeline, Unwritten
 from scalana.runtime.record.format import SPAN_TYPE, SPAN_TYPES
 
 if TYPE_CHECKING:
@@ -196,6 +198,33 @@ def read_here(
     return chosen, gather(chosen), attempts
 
 
+@dataclass(slots=True)
+class _Talk:
+    """What the events of a run come to: calls at locations, and which calls of different ranks are one operation."""
+
+    shards: list[Shard]
+    located: list[Located]
+    """The calls of every portion, let go once the time between them is divided."""
+    locations: Locations
+    calls: Calls
+    instances: Instances
+    spans: Spans
+    servers: ServerWaits
+    open: list[OpenCall]
+    last_places: dict[int, LastPlace]
+    """Where ranks were last; known only where some calls never ended."""
+    unseen: list[Unseen]
+    """Libraries that communicate without a recorder."""
+    total_vertex: IntArray
+    """Vertices of the sums per call path."""
+    counted: IntArray
+    """Rows of the sums that count."""
+    untaken: int
+    """Calls whose results came from processes without a record."""
+    mixed: int
+    """How often ranks called different operations at the same position."""
+
+
 def build_ppg(
     folder: RunFolder,
     *,
@@ -218,85 +247,155 @@ def build_ppg(
     done = _Progress(progress)
     chosen, data, attempts = reader(folder, symbols, done)
     done("placing call paths")
+    models = read_models(folder, {rank.rank: rank.record.file for rank in chosen.ranks})
+    placed, no_cpu = _placed(data, front_end, models, make_placer)
+    psg, places = placed.psg, placed.places
+    period_ns = round(1e9 / rate_hz(folder, data))
+    done("matching communication")
+    talk = _talk(data, placed, frozenset(chosen.missing), period_ns)
+    done("dividing own work")
+    ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
+    metrics = no_metrics(len(psg.vertices), ranks)
+    each(lambda shard: _add_samples(metrics, data, shard, places, period_ns), talk.shards)
+    host = HostActivity()
+    if talk.spans.device_lanes().any() and not talk.spans.activity_lanes().any():
+        host = host_activity(data.samples, data.threads, places, period_ns)
+    compiled = kernel_time(models.kernels(), placed.kernel, data.samples, data.threads, places, period_ns)
+    known = Known(ThinnedCalls.of(data.unwritten), no_cpu)
+    timeline, sums = _timeline(talk, data, placed, ranks, period_ns, known)
+    done("adding up")
+    talk.located.clear()
+    _add_up(metrics, talk, timeline, data, places, sums)
+    run = _run_info(folder, chosen, data, talk, timeline)
+    run.course = course_of_run(folder, chosen, attempts, run.going_on)
+    if run.course is None and chosen.again:
+        run.warnings.append("no steps are marked: what starting again cost is not known (scalana.step() marks them)")
+    run.warnings += told(no_cpu)
+    run.calls_of_rank, run.comm_s_of_rank = by_rank(data, talk.counted, metrics)
+    _warn(run, folder, chosen, data, talk)
+    return PPG(psg, timeline, metrics, run, talk.spans, models, host, compiled, talk.servers)
+
+
+def _placed(
+    data: Gathered, front_end: FrontEnds, models: RecordedModels, make_placer: MakePlacer
+) -> tuple[Placed, BoolArray]:
+    """Where call paths lie, and samples that others took the time of; and processes whose CPU time nobody read."""
     collector = collector_path(data)
     move_serialised(data)
     no_cpu = without_cpu(data)
     assume_running(data.samples)
-    models = read_models(folder, {rank.rank: rank.record.file for rank in chosen.ranks})
     placed = place_paths(data, front_end, models, make_placer)
-    psg, places, placer = placed.psg, placed.places, placed.placer
-    move_collected(data, places, psg, collector)
-    done("matching communication")
+    move_collected(data, placed.places, placed.psg, collector)
+    return placed, no_cpu
+
+
+def _talk(data: Gathered, placed: Placed, missing: frozenset[int], period_ns: int) -> _Talk:
+    """Make calls of events, and match them; the events are let go."""
+    places, placer = placed.places, placed.placer
     data.unanswered = unanswered(data.events, data.open_events)
     servers = server_waits(data)
     shards_of_ranks = shards(data.is_own, data.rows, data.events.process[int(data.rows["events"].sum()) :])
     located = each(lambda shard: locate(data, shard), shards_of_ranks)
     forget(data.events, "identity", "nbytes", "cpu_enter_ns", "cpu_exit_ns", "done_ns", "done_cpu_ns")
-    locations = _locations(located, data)
-    vertex = _call_vertices(located, places, placer)
-    matching, call_of_event = _matched(located, data, frozenset(chosen.missing))
+    locations = locations_of(located, data)
+    vertex = vertices_of(located, places, placer)
+    matching, call_of_event = _matched(located, data, missing)
     stuck = open_calls(data, matching, places, placer)
     last = last_places(data, places) if stuck else {}
-    unseen_libraries = unseen_ways(data)
+    unseen = unseen_ways(data)
     total_vertex = total_vertices(data, places, placer, located, vertex)
-    outer = stood_for(data.events, located)
+    counted = plain_totals(data, stood_for(data.events, located))
     spans = place_spans(data.spans, places, call_of_event)
     signalling = np.flatnonzero(np.isin(data.events.operation, SIGNALLING))
     signals, call_of_event = widened(take(data.events, signalling)), call_of_event[signalling].astype(np.int64)
-    unseen = untaken(signals)
     data.events = emptied(data.events)  # from here on the calls tell it all
-    calls, instances, mixed = _calls(located, vertex, matching.of_event), matching.instances, matching.mixed
+    talk = _Talk(
+        shards=shards_of_ranks,
+        located=located,
+        locations=locations,
+        calls=calls_of(located, vertex, matching.of_event),
+        instances=matching.instances,
+        spans=spans,
+        servers=servers,
+        open=stuck,
+        last_places=last,
+        unseen=unseen,
+        total_vertex=total_vertex,
+        counted=counted,
+        untaken=untaken(signals),
+        mixed=matching.mixed,
+    )
     del matching
-    instances = add_signals(calls, instances, signals, call_of_event, locations.rank, data.communicators)
-    period_ns = round(1e9 / rate_hz(folder, data))
-    shorten_gil_contention(calls, instances, data.samples, data.threads, places, period_ns)
-    begin_with_polling(calls, instances, located, data, places, psg, period_ns)
-    instances = add_progress(calls, instances, locations.rank, data.communicators)
-    done("dividing own work")
-    ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
-    metrics = no_metrics(len(psg.vertices), ranks)
-    each(lambda shard: _add_samples(metrics, data, shard, places, period_ns), shards_of_ranks)
-    thinned_calls = ThinnedCalls.of(data.unwritten)
-    host = HostActivity()
-    if spans.device_lanes().any() and not spans.activity_lanes().any():
-        host = host_activity(data.samples, data.threads, places, period_ns)
-    compiled = kernel_time(models.kernels(), placed.kernel, data.samples, data.threads, places, period_ns)
-    own, activities, unwritten_s = _own_work(located, calls, data, places, psg, period_ns, Known(thinned_calls, no_cpu))
+    _depend(talk, signals, call_of_event, data, placed, period_ns)
+    return talk
+
+
+def _depend(
+    talk: _Talk, signals: Events, call_of_event: IntArray, data: Gathered, placed: Placed, period_ns: int
+) -> None:
+    """Find which calls wait for which others, apart from all members of an operation for all, and when calls really
+    began and ended that polling or the interpreter's lock hides."""
+    rank, calls, places = talk.locations.rank, talk.calls, placed.places
+    talk.instances = add_signals(calls, talk.instances, signals, call_of_event, rank, data.communicators)
+    shorten_gil_contention(calls, talk.instances, data.samples, data.threads, places, period_ns)
+    begin_with_polling(calls, talk.instances, talk.located, data, places, placed.psg, period_ns)
+    talk.instances = add_progress(calls, talk.instances, rank, data.communicators)
+
+
+def _timeline(
+    talk: _Talk, data: Gathered, placed: Placed, ranks: int, period_ns: int, known: Known
+) -> tuple[Timeline, Sums | None]:
+    """What every rank did, as columns; and the sums of calls that were not written, None where all were."""
+    psg, spans, calls, instances = placed.psg, talk.spans, talk.calls, talk.instances
+    own, activities, unwritten_s = _own_work(talk.located, calls, data, placed.places, psg, period_ns, known)
     of_thread = np.append(data.threads.location, -1)
     spans.lanes.location = of_thread[np.maximum(spans.lanes.thread, -1)]
     steps, numbers = marked_steps(spans, data.threads)
-    timeline = Timeline(ranks, locations, calls, instances, own, activities, period_ns * _NS, steps, numbers)
-    done("adding up")
-    del vertex
-    all_calls = plain_totals(data, outer)
-    counted = all_calls if data.thinned[data.is_own].any() else None
-    if counted is not None and len(thinned_calls):
-        sums = Sums.of(data, counted, total_vertex[counted], len(psg.vertices), ranks)
-        timeline.unwritten = Unwritten(unwritten_s, weights(located, calls, instances, locations.rank, sums))
-    del located
+    timeline = Timeline(ranks, talk.locations, calls, instances, own, activities, period_ns * _NS, steps, numbers)
+    if not data.thinned[data.is_own].any() or not len(known.thinned_calls):
+        return timeline, None
+    sums = Sums.of(data, talk.counted, talk.total_vertex[talk.counted], len(psg.vertices), ranks)
+    timeline.unwritten = Unwritten(unwritten_s, weights(talk.located, calls, instances, talk.locations.rank, sums))
+    return timeline, sums
+
+
+def _add_up(
+    metrics: dict[str, FloatArray],
+    talk: _Talk,
+    timeline: Timeline,
+    data: Gathered,
+    places: Places,
+    sums: Sums | None,
+) -> None:
+    """Add to the numbers of vertices what ranks did."""
     add_timeline(metrics, timeline)
-    if counted is not None:
-        add_totals(metrics, data, counted, total_vertex)
-    if timeline.unwritten is not None:
+    if data.thinned[data.is_own].any():
+        add_totals(metrics, data, talk.counted, talk.total_vertex)
+    if sums is not None:
         add_unwritten(metrics, timeline, sums)
-    add_spans(metrics, spans, data, places)
-    run = describe_run(folder, chosen, data, stuck, timeline, ranks)
+    add_spans(metrics, talk.spans, data, places)
+
+
+def _run_info(folder: RunFolder, chosen: RankRecords, data: Gathered, talk: _Talk, timeline: Timeline) -> RunInfo:
+    """What is known of the run as a whole."""
+    run = describe_run(folder, chosen, data, talk.open, timeline, timeline.ranks)
     timeline.role = np.array(run.names.role_numbers(), np.int64)
-    run.last_places = last
-    run.course = course_of_run(folder, chosen, attempts, run.going_on)
-    if run.course is None and chosen.again:
-        run.warnings.append("no steps are marked: what starting again cost is not known (scalana.step() marks them)")
-    run.unseen = unseen_libraries
-    run.notes = [*notes_of(unseen_libraries), *run.notes]
-    run.warnings += told(no_cpu)
-    run.calls_of_rank, run.comm_s_of_rank = by_rank(data, all_calls, metrics)
-    if unseen and not run.thinned_ranks:
+    run.last_places = talk.last_places
+    run.unseen = talk.unseen
+    run.notes = [*notes_of(run.unseen), *run.notes]
+    return run
+
+
+def _warn(run: RunInfo, folder: RunFolder, chosen: RankRecords, data: Gathered, talk: _Talk) -> None:
+    """Add warnings of results from nowhere, and of operations that do not fit together."""
+    if talk.untaken and not run.thinned_ranks:
         hosts = {record.meta.get("host", "") for record in data.records}
-        run.unrecorded_results = 0 if chosen.again else unseen
-        run.warnings.append(with_ended(unseen) if chosen.again else without_record(unseen, run, folder, hosts))
-    if mixed:
-        run.warnings.append(f"ranks called different operations at the same position {mixed} times")
-    return PPG(psg, timeline, metrics, run, spans, models, host, compiled, servers)
+        run.unrecorded_results = 0 if chosen.again else talk.untaken
+        run.warnings.append(
+            with_ended(talk.untaken) if chosen.again else without_record(talk.untaken, run, folder, hosts)
+        )
+    if talk.mixed:
+        run.warnings.append(f"ranks called different operations at the same position {talk.mixed} times")
 
 
 class _Progress:
@@ -314,34 +413,6 @@ class _Progress:
         self._done += 1
 
 
-def _locations(located: list[Located], data: Gathered) -> Locations:
-    """The locations of all portions; numbers those of ``data.threads`` too."""
-    number = 0
-    for part in located:
-        of = part.threads.location
-        data.threads.location[part.shard.threads] = np.where(of >= 0, of + number, -1)
-        number += len(part.rank)
-
-    def column(name: str, kind: type[np.generic]) -> Any:
-        return np.concatenate([np.zeros(0, kind), *(getattr(part, name) for part in located)], dtype=kind)
-
-    return Locations(
-        column("rank", np.int64),
-        column("is_main", np.bool_),
-        to_seconds(column("start_ns", np.int64)),
-        to_seconds(column("end_ns", np.int64)),
-    )
-
-
-def _call_vertices(located: list[Located], places: Places, placer: Placer) -> list[IntArray]:
-    """The communication vertex of each kind of call, for every portion."""
-    nothing = np.zeros(0, np.int64)
-    path = np.concatenate([nothing, *(part.path for part in located)])
-    operation = np.concatenate([nothing, *(part.operation for part in located)])
-    vertex = call_vertices(placer, places, path, operation)
-    return np.split(vertex, np.cumsum([len(part.path) for part in located])[:-1]) if located else []
-
-
 def _matched(located: list[Located], data: Gathered, missing: frozenset[int]) -> tuple[Matching, npt.NDArray[Any]]:
     """What the events have to do with each other, and the call by which each arrives, -1 for none ``[events]``.
 
@@ -349,7 +420,7 @@ def _matched(located: list[Located], data: Gathered, missing: frozenset[int]) ->
     waits up to it are certain.
     """
     call_of_event: npt.NDArray[Any] = np.full(len(data.events), -1, np.int32)
-    for part, begin in zip(located, _begins(located).tolist(), strict=False):
+    for part, begin in zip(located, begins_of(located).tolist(), strict=False):
         posts = np.flatnonzero(part.spans.post >= 0)
         call_of_event[part.spans.post[posts]] = begin + posts
     rank: npt.NDArray[Any] = data.threads.rank.astype(np.int32)[data.events.thread]
@@ -360,62 +431,6 @@ def _matched(located: list[Located], data: Gathered, missing: frozenset[int]) ->
 def _recorded(communicator: Communicator, missing: frozenset[int]) -> int:
     """How many members of a communicator have a record."""
     return len(communicator.ranks) - (sum(rank in missing for rank in communicator.ranks) if missing else 0)
-
-
-def _begins(located: list[Located]) -> IntArray:
-    """Row of the first call of every portion among those of the run, and how many there are ``[portions + 1]``."""
-    return np.concatenate(([0], np.cumsum([len(part) for part in located]))).astype(np.int64)
-
-
-def _calls(located: list[Located], vertex: list[IntArray], instance_of_event: npt.NDArray[Any]) -> Calls:
-    """The calls of all portions, one portion after the other."""
-    begins = _begins(located)
-    count = int(begins[-1])
-
-    def column(kind: npt.DTypeLike) -> Any:
-        return np.empty(count, kind)
-
-    whole = Calls(
-        location=column(ROW),
-        vertex=column(ROW),
-        operation=column(CODE),
-        enter_s=column(np.float64),
-        exit_s=column(np.float64),
-        cpu_s=column(np.float64),
-        nbytes=column(np.result_type(ROW, *(part.spans.nbytes for part in located))),
-        posts=column(ROW),
-        first=np.zeros(1, np.int64),
-        wait_first=np.zeros(count + 1, ROW),
-        waits=np.zeros(0, ROW),
-    )
-    first_location = np.concatenate(([0], np.cumsum([len(part.rank) for part in located]))).tolist()
-
-    def fill(number: int) -> IntArray:
-        """Put the calls of a portion into the table; returns what they wait for."""
-        part, at = located[number], slice(int(begins[number]), int(begins[number + 1]))
-        spans = widened(part.spans)
-        waits = instance_of_event[spans.waits]
-        # A wait for what meets nobody (its post was not recorded, its sender is unknown) waits for no instance.
-        kept = np.concatenate(([0], np.cumsum(waits >= 0)))
-        known = (spans.cpu_enter_ns >= 0) & (spans.cpu_exit_ns >= 0)
-        inside = np.where(known, np.maximum(spans.cpu_exit_ns - spans.cpu_enter_ns, 0), 0)
-        whole.location[at] = part.location.astype(np.int64) + first_location[number]
-        whole.vertex[at] = vertex[number][part.kind]
-        whole.operation[at] = spans.operation
-        whole.enter_s[at] = to_seconds(spans.enter_ns)
-        whole.exit_s[at] = to_seconds(spans.exit_ns)
-        whole.cpu_s[at] = to_seconds(np.minimum(inside, spans.exit_ns - spans.enter_ns))
-        whole.nbytes[at] = spans.nbytes
-        whole.posts[at] = np.where(spans.post >= 0, instance_of_event[spans.post], -1)
-        whole.wait_first[at.start + 1 : at.stop + 1] = np.diff(kept[spans.wait_first])
-        part.let_go_of_calls()
-        return waits[waits >= 0]
-
-    whole.waits = np.concatenate([whole.waits, *each(fill, range(len(located)))])
-    np.cumsum(whole.wait_first, out=whole.wait_first)
-    firsts = [part.first[:-1] + begin for part, begin in zip(located, begins.tolist(), strict=False)]
-    whole.first = np.concatenate([*firsts, [count]]).astype(np.int64)
-    return whole
 
 
 def _own_work(
@@ -430,7 +445,7 @@ def _own_work(
     )
     vertices = len(psg.vertices)
     numbers = range(len(located))
-    first_call = _begins(located).tolist()
+    first_call = begins_of(located).tolist()
     first_location = np.concatenate(([0], np.cumsum([len(part.rank) for part in located]))).tolist()
     in_calls = enclosing[places.vertex] != places.vertex
     in_calls[data.totals.path] = True

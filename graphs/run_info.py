@@ -27,6 +27,7 @@ from scalana.graphs.samples.last_places import LastPlace
 from scalana.graphs.samples.unseen import Unseen
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import BY_NAME
+from scalana.runtime.record import layout
 
 if TYPE_CHECKING:
     from scalana.graphs.readers.folder.run_folder import RunFolder
@@ -261,7 +262,9 @@ def _notes(folder: RunFolder, data: Gathered, names: ProcessNames, running: set[
         for note in (*record.notes, *(trouble for trouble in record.troubles if trouble not in torn)):
             told.setdefault(note, []).append(rank)
     notes = [f"{names.listed(ranks)}: {note}" for note, ranks in told.items()]
-    return [*notes, *folder.notes()]
+    notes += [note for note in folder.notes() if note not in told]
+    is_of_mpi = any("mpi" in record.meta for record in data.records) or not data.rows["events"].any()
+    return [note for note in notes if is_of_mpi or layout.WITHOUT_MPI not in note]
 
 
 def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
@@ -280,8 +283,8 @@ def _warnings(run: RunInfo, data: Gathered, timeline: Timeline) -> list[str]:
     if len(data.hosts) > 1 and (alone := [h for h in range(1, len(data.hosts)) if data.clocks.ticks[h] == 0]):
         names = ", ".join(data.hosts[h] for h in alone)
         warnings.append(
-            f"the clock of {names} is aligned by the time of day only: no operation in which all its ranks wait with "
-            "the others was recorded, nor messages both ways"
+            f"the clock of {names} is aligned by the time of day only: no operation in which its ranks wait with the "
+            "others was recorded, nor messages both ways, nor any that were waited for"
         )
     if run.thinned_ranks:
         warnings.append(

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 ROW: type[np.signedinteger] = np.int32
@@ -36,7 +37,7 @@ def _narrow(table: object, kind: type[np.signedinteger], *names: str) -> None:
 
 
 @dataclass(slots=True)
-class Locations:
+class Locations(ColumnTable):
     """Threads that communicate, one row each, ordered by rank and with the main thread of a rank first."""
 
     rank: IntArray
@@ -48,12 +49,9 @@ class Locations:
     end_s: FloatArray
     """Aligned time at which it ends ``[locations]``."""
 
-    def __len__(self) -> int:
-        return len(self.rank)
-
 
 @dataclass(slots=True)
-class Calls:
+class Calls(ColumnTable):
     """Communication calls, sorted by (location, enter). ``first[l]:first[l + 1]`` are the calls of location ``l``."""
 
     location: IntArray
@@ -85,12 +83,9 @@ class Calls:
         _narrow(self, ROW, "location", "vertex", "posts", "wait_first", "waits")
         _narrow(self, CODE, "operation")
 
-    def __len__(self) -> int:
-        return len(self.location)
-
 
 @dataclass(slots=True)
-class Instances:
+class Instances(ColumnTable):
     """Matched operations. ``members[first[i]:first[i + 1]]`` are the calls that post to instance ``i``."""
 
     operation: IntArray
@@ -110,12 +105,9 @@ class Instances:
         _narrow(self, ROW, "communicator", "root", "members")
         _narrow(self, CODE, "operation")
 
-    def __len__(self) -> int:
-        return len(self.operation)
-
 
 @dataclass(slots=True)
-class OwnWork:
+class OwnWork(ColumnTable):
     """What locations did between their calls.
 
     Gap ``c`` is the stretch before call ``c`` (from the exit of the previous call of its location, or the start of
@@ -142,9 +134,6 @@ class OwnWork:
 
     def __post_init__(self) -> None:
         _narrow(self, ROW, "burst", "activity", "samples")
-
-    def __len__(self) -> int:
-        return len(self.burst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +162,7 @@ class WaitsForHelpers:
 
 
 @dataclass(slots=True)
-class Activities:
+class Activities(ColumnTable):
     """Kinds of own work. One row per (vertex, line) at which any rank was seen."""
 
     vertex: IntArray
@@ -188,9 +177,6 @@ class Activities:
     """The line there, likewise; 0 where unknown."""
     waits: WaitsForHelpers = field(default_factory=WaitsForHelpers.none)
     """Where was waited for each of them, all places."""
-
-    def __len__(self) -> int:
-        return len(self.vertex)
 
 
 @dataclass(slots=True)

@@ -11,10 +11,7 @@ import _signal  # type: ignore[import-not-found]  # of signal, which loads enum
 import os
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+from scalana.runtime.typed import Any, Mapping
 
 _RUN, _PARENT, _ROLE, _PATH = "SCALANA_RUN_DIR", "SCALANA_PARENT", "SCALANA_ROLE", "PYTHONPATH"
 _FAULTS = {_signal.SIGSEGV, _signal.SIGBUS, _signal.SIGFPE, _signal.SIGILL}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from scalana.runtime.typed import Sequence
 
 WORKER = "/ray/_private/workers/default_worker.py"
 """What a process that Ray starts for tasks and actors runs."""

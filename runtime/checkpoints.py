@@ -10,10 +10,7 @@ import os
 
 from scalana.runtime.patching import Patches
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 KIND = "checkpoint"
 SAVE, LOAD = "save", "load"

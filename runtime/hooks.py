@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from scalana.runtime.import_hooks import when_imported
 from scalana.runtime.remote import libraries
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from scalana.runtime.typed import Any, Callable
 
 HOOKS = (
     ("torch.distributed.distributed_c10d", "scalana.runtime.torch.init", "patch"),

@@ -6,16 +6,7 @@ import functools
 import sys
 
 from scalana.runtime import session
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Function = Callable[..., Any]
-    Enter = Callable[[tuple[Any, ...]], Any]
-    Leave = Callable[[Any, tuple[Any, ...], Any, type[BaseException] | None], None]
-
+from scalana.runtime.typed import Any, Callable, Enter, Function, Leave
 
 _COROUTINE = 0x80
 """Flag of the code of a coroutine function."""

@@ -5,11 +5,7 @@ from __future__ import annotations
 from scalana.runtime import recorder, session
 from scalana.runtime.record import layout
 from scalana.runtime.spans import region
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Any
+from scalana.runtime.typed import Any, TracebackType
 
 
 class profile:

@@ -22,11 +22,7 @@ import sys
 
 from scalana.runtime import bookkeeping, garbage_collection, hooks, roles, session
 from scalana.runtime.record import launchers, layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, NoReturn
+from scalana.runtime.typed import Any, Callable, NoReturn
 
 LAST_FLUSH_S = 2.0
 """How long ``os._exit`` waits for the end of the record, at most."""
@@ -79,9 +75,7 @@ def start(
         _install_hooks()
         preloaded = os.environ.get(layout.PRELOAD_VARIABLE, "")
         if preloaded and not os.path.exists(preloaded):
-            session.note(
-                f"MPI calls are not recorded on {os.uname().nodename}, which has no {preloaded}: {_SEEN_BY_ALL}"
-            )
+            session.note(f"{layout.WITHOUT_MPI} {os.uname().nodename}, which has no {preloaded}: {_SEEN_BY_ALL}")
         return True
     except Exception as failure:
         _write_note(f"process {os.getpid()} is not recorded: {type(failure).__name__}: {failure}")

@@ -9,11 +9,7 @@ import os
 import sys
 
 from scalana.runtime.record import layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from scalana.runtime.typed import Any, Callable
 
 LAUNCHER_RATE_HZ = 10.0
 PARENT_VARIABLE = "SCALANA_PARENT"

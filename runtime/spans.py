@@ -6,11 +6,11 @@ never recorded may run on a Python for which the extension was not built: there 
 
 from __future__ import annotations
 
+from scalana.runtime.typed import Any, Callable, TracebackType
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     F = TypeVar("F", bound=Callable[..., Any])
 

@@ -12,11 +12,7 @@ from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.record import layout
 from scalana.runtime.record.launchers import REMOTE_SHELLS, hosts_reached
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import FrameType
-    from typing import Any
+from scalana.runtime.typed import Any, FrameType
 
 _MOST = 64
 """Starts that a process records: one that starts more does not start ranks."""

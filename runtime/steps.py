@@ -8,11 +8,7 @@ from __future__ import annotations
 import weakref
 
 from scalana.runtime import session
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from scalana.runtime.typed import Any, Callable
 
 USER, TRAINER, OPTIMIZER, SCHEDULE = 1, 2, 3, 4
 """What marks steps, the most telling first: once the program itself has, marks of all others are ignored, and so on."""

@@ -19,10 +19,7 @@ from __future__ import annotations
 import os
 
 from scalana.runtime.record import layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from scalana.runtime.typed import Mapping
 
 TORCH, MPI = "torch", "mpi"
 """What is compiled: kernels for torch, recorders for MPI."""

@@ -34,6 +34,11 @@ SERIALISING = {
     "object": "Lower-case methods of mpi4py pickle objects: send arrays with upper-case ones (Send, Bcast, Gather).",
 }
 """About pickling, by what is pickled."""
+FIRST_UNPICKLED = (
+    "One object takes most of this, as a process imports the modules of the first object of a kind: import them in the "
+    "initializer of the workers, or before these are forked, and keep the workers."
+)
+"""About unpickling where one object in each process takes most of the time."""
 SERVERS = (
     "Requests to the server come late, or the server is slow: send them earlier or in batches, and start the server "
     "under scalana run, too, to see its slow lines."

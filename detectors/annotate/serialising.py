@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from scalana.detectors.annotate.advice import SERIALISING
+from scalana.detectors.annotate.advice import FIRST_UNPICKLED, SERIALISING
 from scalana.detectors.annotator import Annotated
 from scalana.detectors.evidence import Serialising
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.finding import Finding
+from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.detectors.when.span_periods import periods_of
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.spans.span_columns import Spans
@@ -51,15 +52,30 @@ def _with_objects(finding: Finding, rows: IntArray, facts: Facts) -> Finding:
     busy_s = spans.integers("busy_ns", 0)[rows] / 1e9
     lasted_s = np.where(busy_s > 0.0, busy_s, lasted_s)
     what = _most(rows, lasted_s, spans)
-    if what == REQUESTS:  # what is pickled within a request is a part of it
-        rows, lasted_s, nbytes = rows[busy_s > 0.0], lasted_s[busy_s > 0.0], nbytes[busy_s > 0.0]
-    pickled = np.array([spans.names[name].startswith("pickle ") for name in spans.table.name[rows].tolist()], np.bool_)
+    words = np.array([spans.names[name].partition(" ") for name in spans.table.name[rows].tolist()])
+    # What is pickled within a request is a part of it.
+    kept = busy_s > 0.0 if what == REQUESTS else words[:, 2] == what
+    rows, lasted_s, nbytes, pickled = rows[kept], lasted_s[kept], nbytes[kept], words[kept, 0] == "pickle"
     once = pickled if pickled.any() else ~pickled  # some ranks may unpickle what others pickle
     pickles = int(np.maximum(spans.integers("requests", 1)[rows][once], 1).sum())
-    found = Serialising(what, pickles, int(nbytes[once].sum()), float(lasted_s.sum()))
+    found = Serialising(
+        pickled=what,
+        pickles=pickles,
+        pickle_bytes=int(nbytes[once].sum()),
+        pickle_s=float(lasted_s.sum()),
+        longest_pickle_s=float(lasted_s.max()),
+        unpickled=not pickled.any() and what != REQUESTS,
+    )
     # More processes would each pickle the same.
     evidence = replace(finding.evidence, serialising=found, balanced_saving_s=None)
-    return replace(finding, evidence=evidence, advice=SERIALISING.get(what, finding.advice))
+    return replace(finding, evidence=evidence, advice=_advice(found, len(finding.ranks)) or finding.advice)
+
+
+def _advice(found: Serialising, ranks: int) -> str | None:
+    """What to do, where it is known. A worker imports modules for the first object of a class, which shows in one that
+    takes far longer than the others."""
+    first = found.unpickled and found.longest_pickle_s * ranks > MAJORITY * found.pickle_s and found.pickles > ranks
+    return FIRST_UNPICKLED if first else SERIALISING.get(found.pickled)
 
 
 def _at_line(finding: Finding, rows: IntArray, facts: Facts) -> np.ndarray:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.delays.targets import Numbering
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.shards import rows_of_ranges
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -16,7 +17,7 @@ from scalana.graphs.timeline import Timeline
 
 
 @dataclass(slots=True)
-class StartedThreads:
+class StartedThreads(ColumnTable):
     """One row for each location that starts after its rank's main one, by location."""
 
     location: IntArray
@@ -50,9 +51,6 @@ class StartedThreads:
             return cls(none, none, none, np.zeros(0))
         columns = [np.array(column) for column in zip(*found, strict=True)]
         return cls(*columns)
-
-    def __len__(self) -> int:
-        return len(self.location)
 
     def calls_before(self, row: int, timeline: Timeline) -> slice:
         """Calls of the main location before a thread is started."""

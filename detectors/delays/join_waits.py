@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalana.detectors.thresholds.shares import EXPLAINED, MAJORITY, MINOR
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
@@ -20,7 +21,7 @@ from scalana.graphs.timeline import Timeline
 
 
 @dataclass(slots=True)
-class JoinWaits:
+class JoinWaits(ColumnTable):
     """Bursts in which a location rests until another one of its rank is done."""
 
     burst: IntArray
@@ -29,9 +30,6 @@ class JoinWaits:
     """How long it rests ``[rests]``."""
     call: IntArray
     """The last call of the other location in it ``[rests]``."""
-
-    def __len__(self) -> int:
-        return len(self.burst)
 
 
 def join_waits(timeline: Timeline) -> JoinWaits:

@@ -36,8 +36,3 @@ def ideal_network_change(replay: Replay) -> Change:
 def ideal_network(replay: Replay) -> IdealNetwork:
     """Replay a run on an ideal network: one pass over its calls."""
     return IdealNetwork(*replay.times_s(ideal_network_change(replay)))
-
-
-def ideal_network_ends_s(replay: Replay) -> FloatArray:
-    """When every location ends on an ideal network ``[locations]``."""
-    return ideal_network(replay).end_s

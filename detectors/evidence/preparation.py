@@ -90,6 +90,10 @@ class Serialising(Flat):
     pickle_bytes: int
     pickle_s: float
     """Process-seconds."""
+    longest_pickle_s: float
+    """Of one of them."""
+    unpickled: bool
+    """Whether the ranks only unpickle here what others pickle."""
 
 
 @dataclass(frozen=True, slots=True)

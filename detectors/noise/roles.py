@@ -50,7 +50,7 @@ def is_ordinary(candidate: Candidate, excess: IntervalExcess) -> bool:
 def takes_its_share(candidate: Candidate, excess: IntervalExcess | None, farms: Sequence[TaskFarm]) -> bool:
     """Whether a candidate's ranks are those of a pool that are waited for when they hand in what they have computed,
     but take no longer than others for a task, nor hand in the last one long after them. Who takes longer, and
-    does fewer for that, is told as such (see :mod:`scalana.detectors.slow_workers.slow_workers`).
+    does fewer for that, is told as such (see :mod:`scalana.detectors.slow_workers.detector`).
 
     It is who hands out that may wait for them: if most is waiting of the pool's ranks for each other, or nearly
     half where some pieces are far larger than most, they do not all have work at the same time.

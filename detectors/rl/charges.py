@@ -17,6 +17,7 @@ from scalana.detectors.delays.sync_intervals import SyncIntervals
 from scalana.detectors.rl.loop import COLUMNS, DOINGS, IN_CALL, IN_WAIT, Loop
 from scalana.detectors.rl.phases import Doing
 from scalana.detectors.thresholds.shares import MINOR
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 
@@ -25,7 +26,7 @@ GENERATES, TRAINS = 1, 2
 
 
 @dataclass(slots=True)
-class Charges:
+class Charges(ColumnTable):
     """Waiting, by who made it and in what; one row a wait and what of it was."""
 
     waiter: IntArray
@@ -50,9 +51,6 @@ class Charges:
     """When the culprit came ``[rows]``."""
     met: IntArray
     """Code of the operation in which the culprit last met the one that waits, -1 for none ``[rows]``."""
-
-    def __len__(self) -> int:
-        return len(self.waiter)
 
 
 def charge(timeline: Timeline, intervals: SyncIntervals, loop: Loop) -> Charges:

@@ -12,6 +12,7 @@ from scalana.detectors.rl.recorded.named_phases import NamedPhases, named_phases
 from scalana.detectors.rl.recorded.pieces import Pieces, marked_pieces
 from scalana.detectors.rl.requests import made_by
 from scalana.detectors.rl.steps_in_part import part_of_loop
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.ppg import PPG
 from scalana.graphs.spans.span_columns import Spans
@@ -24,7 +25,7 @@ COLUMNS = DOINGS + 2
 
 
 @dataclass(slots=True)
-class Trajectories:
+class Trajectories(ColumnTable):
     """One row a trajectory, sorted by process and start."""
 
     span: IntArray
@@ -45,9 +46,6 @@ class Trajectories:
     """Number of the prompt, -1 for none ``[trajectories]``."""
     batch: IntArray
     """Number of the batch that ends as a whole, -1 where each ends by itself ``[trajectories]``."""
-
-    def __len__(self) -> int:
-        return len(self.span)
 
     def with_tokens(self, ranks: int) -> TokenIndex:
         """Those in a step of which the tokens are known, to be found by step and process."""

@@ -40,12 +40,19 @@ def have_own_role(ranks: IntArray, timeline: Timeline) -> bool:
     return timeline.has_roles and not np.isin(timeline.role, timeline.role[ranks]).all()
 
 
+def of_same_role(ranks: IntArray, timeline: Timeline) -> BoolArray:
+    """Which processes have a role that some processes have, too ``[ranks]``."""
+    if not timeline.has_roles:
+        return np.ones(timeline.ranks, np.bool_)
+    return np.isin(timeline.role, timeline.role[ranks])
+
+
 def are_alike(here: BoolArray, spent_s: FloatArray, timeline: Timeline) -> bool:
     """Whether some processes (``here``) are all of a role that spend time at a place, several, and each spends as long.
     ``spent_s`` is the time there ``[ranks]``."""
     if np.count_nonzero(here) < 2 or not have_own_role(np.flatnonzero(here), timeline):
         return False
-    same = np.isin(timeline.role, timeline.role[here])
+    same = of_same_role(np.flatnonzero(here), timeline)
     longest_s = float(spent_s[here].max())
     rest_s = float(spent_s[same & ~here].max(initial=0.0))
     return bool(rest_s <= NEXT_TO_NOTHING * longest_s and spent_s[here].min() * (1.0 + ORDINARY) >= longest_s)

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.intervals import gaps, length_until
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class Stretches:
+class Stretches(ColumnTable):
     """Stretches of time, sorted, without overlap, each with what it is."""
 
     start_s: FloatArray
@@ -26,9 +27,6 @@ class Stretches:
     """Kind of work ``[stretches]``."""
     before_s: FloatArray
     """Seconds of all stretches before each ``[stretches]``."""
-
-    def __len__(self) -> int:
-        return len(self.start_s)
 
     def covered_s(self, times_s: FloatArray) -> FloatArray:
         """Seconds of all stretches up to some times ``[times]``."""

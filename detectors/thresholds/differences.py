@@ -107,7 +107,7 @@ ONE_FACTOR = 0.25
 
 Why: A choice: short kernels are timed less well than long ones.
 
-- `slow_device`
+- `late_devices`
 - `slow_ranks`
 """
 STANDS_OUT = 0.3

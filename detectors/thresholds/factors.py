@@ -26,7 +26,7 @@ Why: A choice: padding makes like inputs differ.
 - `length_costs`: one plus the deviation of tokens, as a part of their mean, up to which all ranks have equal tokens
 - `more_work`: factor up to which two numbers of kernels, or sizes of inputs, are the same
 - `rl.causes`: times the shortest trajectory of a step, up to which the longest is as long
-- `slow_device`: factor up to which two numbers of kernels, or sizes of inputs, are the same
+- `late_devices`: factor up to which two numbers of kernels, or sizes of inputs, are the same
 - `uneven_lengths`: times what slow ranks leave unexplained, up to which lengths explain as much
 """
 SLOWER = 1.03
@@ -36,7 +36,7 @@ Why: A choice: more than SAME_SIZE.
 
 - `named_phases`: times as long as usual in a step, from which a process takes longer in that one
 - `rl.causes`: times as long in a single step, from which it counts as slow in that one
-- `slow_device`: factor from which a device is slow
+- `late_devices`: factor from which a device is slow
 """
 SLOW_PROCESS = 1.08
 """Factor from which a process that generates is slow, over all steps, by a fitted model.

@@ -190,7 +190,7 @@ PIECE_OF_A_LAYER = 0.25
 
 Why: A choice: smaller pieces fit into gaps no better than other layers.
 
-- `walls`
+- `proposal`
 """
 HEAVY_LAYER = 0.6
 """Part of the mean load of a rank from which plans treat a layer on its own: split, or with a rank of its own.
@@ -198,7 +198,7 @@ HEAVY_LAYER = 0.6
 Why: Two of them are more than the mean load of a rank.
 
 - `seeds`: of the mean load of a rank: a layer that costs more is given a rank of its own, among others
-- `walls`: of the mean load of a rank: a layer from here on is worth splitting
+- `proposal`: of the mean load of a rank: a layer from here on is worth splitting
 """
 FINALISTS = 12
 """Plans of an annealing that go into the last round.

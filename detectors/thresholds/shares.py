@@ -52,7 +52,7 @@ Why: A choice: one percent is the least that a user would act on.
 - `pools`: part of the run's time that an order must bring
 - `scaling.detector`: part of an average rank's seconds that a loss must cost
 - `slow_ranks`: part of all recorded rank-seconds that others must wait for a slow rank, and of the run that comes back
-- `slow_workers`: part of the job's time that must come back
+- `slow_workers.detector`: part of the job's time that must come back
 - `topics.productive`: part of the wall time that other things than steps, start-up and end must take to be shown
 - `worker_bound`: part of the run's time that more workers must save
 """
@@ -322,6 +322,7 @@ Why: Nothing else can be as much.
 - `roles`: part of what a candidate's ranks compute at its place, from which another rank has the same work
 - `rounds`: part of the longest stay at a place, from which another rank does the same there
 - `slow_ranks`: part of what a rank costs that findings at places must explain, for it to be no more than these
+- `serialising`: part of what is unpickled that the longest object in each process must take, to be for its imports
 - `shared_cause`
 - `slow_steps`: part of what a step is longer than usual that its cause must explain, as seconds that a rank waited
 - `source_costs`
@@ -397,7 +398,7 @@ Why: A choice: clocks and samples leave up to a fifth open.
 - `findings`: part of what a cause costs that the processes named make
 - `join_waits`: part of what a thread does at a place that must be rest, for the thread to rest there
 - `significance`: part of a lateness that must be spent off the CPU for it to count as no noise of a busy machine
-- `slow_device`: part of the seconds of a device that must be of kernels that all ran equally often, and be longer by
+- `late_devices`: part of the seconds of a device that must be of kernels that all ran equally often, and be longer by
   one factor
 - `uneven_lengths`: part of a lateness at a place that the cost of lengths must come to, and at most its inverse
 - `uneven_sizes`: part of a lateness that the cost of sizes must come to, and at most its inverse; part of the variance

@@ -18,6 +18,7 @@ from scalana.detectors.streams.lanes import Device, Devices
 from scalana.detectors.streams.stretches import Stretches
 from scalana.detectors.thresholds.seconds import AT_ONCE_S, SHORT_GAP_S, TINY_S
 from scalana.detectors.whatif.moments import Links, Moments
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.steps.steps import Steps
 from scalana.graphs.timeline import Timeline
@@ -28,7 +29,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(ColumnTable):
     """What links stand for; columns are ``[parts]``."""
 
     link: IntArray
@@ -38,9 +39,6 @@ class Parts:
     """Kind of work of a host or a device; of transfers the row of the timeline's calls, -1 where it is not known."""
     start_s: FloatArray
     seconds: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.link)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from scalana.detectors.delays.wait_states import waits_table
 from scalana.detectors.thresholds.shares import MAJORITY, SHARE_OF_ITS_OWN
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import GIVING, Waits
@@ -43,7 +44,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class HostTransfers:
+class HostTransfers(ColumnTable):
     """Transfers between hosts, in no order."""
 
     instance: IntArray
@@ -59,9 +60,6 @@ class HostTransfers:
     kind: IntArray
     """Equal for transfers of one operation, of about one size, among as many ranks on as many hosts ``[transfers]``."""
     routes: tuple[Route, ...]
-
-    def __len__(self) -> int:
-        return len(self.instance)
 
     def typical_byte_s(self, seconds: FloatArray) -> FloatArray:
         """What a byte took in the fastest quarter of the transfers of each kind on each route, where each took so many

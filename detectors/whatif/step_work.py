@@ -7,11 +7,12 @@ operation is spread over its bursts in proportion.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from scalana.detectors.whatif.replay import Change, Replay
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.shards import rows_of_ranges
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
@@ -20,7 +21,7 @@ from scalana.graphs.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class StepWork:
+class StepWork(ColumnTable):
     """Operations that repeat in every step, replica and microbatch, ``[operations]`` all; on one location one after the
     other."""
 
@@ -35,13 +36,6 @@ class StepWork:
     """In its step and replica; -1 for what is not about one."""
     begin_s: FloatArray
     end_s: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.location)
-
-    def take(self, chosen: IntArray | BoolArray) -> StepWork:
-        """Some of them."""
-        return StepWork(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from scalana.detectors.thresholds.counts import FEWEST_STEPS
 from scalana.detectors.thresholds.differences import ORDINARY
 from scalana.detectors.thresholds.shares import NEARLY_ALL
 from scalana.detectors.when.cost_trend import Shape, trend_of
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.steps.steps import Steps
@@ -18,7 +19,7 @@ from scalana.graphs.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class RankWork:
+class RankWork(ColumnTable):
     """Own work by step and rank."""
 
     number: IntArray
@@ -42,9 +43,6 @@ class RankWork:
             return weighted_count(key, seconds[there], len(number) * ranks).reshape(-1, ranks)
 
         return cls(number, table(np.maximum(own.seconds - own.core_wait_s, 0.0)), table(own.core_wait_s))
-
-    def __len__(self) -> int:
-        return len(self.number)
 
     def after(self, earlier: RankWork | None) -> RankWork:
         """With earlier steps of the same ranks before its own."""

@@ -53,8 +53,3 @@ def plain_name(name: str) -> str:
         name = before.rpartition(" ")[2] + "operator " + conversion
     name = re.sub("\x03(\\d+)\x04", lambda match: operators[int(match.group(1))], name)
     return name.replace("\x01", LAMBDA).replace("\x02", ANONYMOUS)
-
-
-def bare_name(name: str) -> str:
-    """The last part of a qualified name: ``push`` of ``ns::Stack::push``."""
-    return name.rpartition("::")[2]

@@ -1,9 +1,9 @@
-"""Dataclasses of columns as tables: rows taken, put together, made narrower; nanoseconds and seconds."""
+"""Dataclasses of columns as tables: rows counted, taken, put together, made narrower; nanoseconds and seconds."""
 
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,20 @@ import numpy.typing as npt
 from scalana.graphs.arrays.types import FloatArray, IntArray
 
 _Columns = TypeVar("_Columns")
+
+
+class ColumnTable:
+    """A dataclass of columns: arrays with as many rows each, the first field among them."""
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __len__(self) -> int:
+        return len(getattr(self, next(iter(self.__dataclass_fields__))))
+
+    def take(self: _Columns, rows: npt.NDArray[np.generic] | slice) -> _Columns:
+        """The given rows (numbers, a mask or a slice)."""
+        return take(self, rows)
 
 
 def to_seconds(time_ns: IntArray) -> FloatArray:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.compiled_loops import compiled
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(slots=True)
-class Rows:
+class Rows(ColumnTable):
     """Rows of own work before they are numbered; ``burst`` is a row in :class:`Bursts`."""
 
     burst: IntArray
@@ -21,9 +22,6 @@ class Rows:
     cpu_s: FloatArray
     core_wait_s: FloatArray
     samples: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.burst)
 
 
 def grouped(rows: Rows) -> Rows:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.readers.folder.records import Events
 from scalana.runtime.operations import BY_NAME, TAKING
@@ -23,7 +24,7 @@ _JOIN_NS = 50_000
 
 
 @dataclass(slots=True)
-class Spans:
+class Spans(ColumnTable):
     """Calls in the making, sorted by (thread, enter), free of overlap."""
 
     thread: IntArray
@@ -52,9 +53,6 @@ class Spans:
     """Event rows left out because others inside them stand for them."""
     level: IntArray
     """One in 2^level of such calls was written, when this one was ``[calls]``."""
-
-    def __len__(self) -> int:
-        return len(self.thread)
 
 
 def build_spans(events: Events) -> Spans:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.graphs.arrays.columns import to_seconds
+from scalana.graphs.arrays.columns import ColumnTable, to_seconds
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.calls.bursts import Bursts
 from scalana.graphs.calls.located import Located
@@ -24,7 +24,7 @@ from scalana.graphs.timeline import Calls, Instances, Timeline
 
 
 @dataclass(slots=True)
-class ThinnedCalls:
+class ThinnedCalls(ColumnTable):
     """How long threads were in unwritten calls up to each written one, sorted by thread."""
 
     thread: IntArray
@@ -42,9 +42,6 @@ class ThinnedCalls:
         rows = np.argsort(unwritten.thread, kind="stable")
         until = unwritten.end_ns[rows]
         return cls(unwritten.thread[rows], until, until - unwritten.start_ns[rows], unwritten.cpu_ns[rows])
-
-    def __len__(self) -> int:
-        return len(self.thread)
 
 
 def put_into_bursts(bursts: Bursts, located: Located, thinned_calls: ThinnedCalls) -> None:

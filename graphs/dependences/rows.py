@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import IntArray
 from scalana.runtime.operations import BY_NAME, GIVING, TAKING
 
@@ -43,7 +44,7 @@ class MemberTable(NamedTuple):
 
 
 @dataclass(slots=True)
-class Signals:
+class Signals(ColumnTable):
     """One row per call that waits for another one."""
 
     given: IntArray
@@ -52,9 +53,6 @@ class Signals:
     """Call that waits for it ``[rows]``."""
     operation: IntArray
     """What the instance is to be called ``[rows]``."""
-
-    def __len__(self) -> int:
-        return len(self.given)
 
 
 def signals_of(given: IntArray, awaited: IntArray, operation: int) -> Signals:

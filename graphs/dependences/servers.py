@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scalana.graphs.arrays.columns import to_seconds
+from scalana.graphs.arrays.columns import ColumnTable, to_seconds
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.readers.columns.gather import Gathered
 from scalana.graphs.readers.folder.records import Events
@@ -21,7 +21,7 @@ _RESULT, _SUBMIT = (BY_NAME[name].code for name in ("result", "submit"))
 
 
 @dataclass(slots=True)
-class ServerWaits:
+class ServerWaits(ColumnTable):
     """Waits for answers of servers that left no record."""
 
     rank: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -34,9 +34,6 @@ class ServerWaits:
     """``[waits]``"""
     names: list[str] = field(default_factory=list)
     """``host:port`` of each server, or the path of its socket."""
-
-    def __len__(self) -> int:
-        return len(self.rank)
 
 
 def unanswered(events: Events, still_open: IntArray) -> BoolArray:

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from scalana.graphs.arrays.columns import to_seconds
+from scalana.graphs.arrays.columns import ColumnTable, to_seconds
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.layer_costs import LayerCosts, TimedLayers, layer_costs, timed_layers
 from scalana.graphs.spans.nearest import latest, matching
@@ -22,7 +22,7 @@ KINDS = ("F", "B", "I", "W")
 
 
 @dataclass(frozen=True, slots=True)
-class Actions:
+class Actions(ColumnTable):
     """Actions of one pipeline, sorted by rank and begin; seconds on the axis of the run, ``[actions]`` all."""
 
     step: IntArray
@@ -55,16 +55,9 @@ class Actions:
     span: IntArray
     """Row in the spans of the run."""
 
-    def __len__(self) -> int:
-        return len(self.step)
-
-    def take(self, chosen: IntArray | BoolArray) -> Actions:
-        """Some of them."""
-        return Actions(*(getattr(self, column.name)[chosen] for column in fields(self)))
-
 
 @dataclass(frozen=True, slots=True)
-class ScheduleRuns:
+class ScheduleRuns(ColumnTable):
     """The runs of a pipeline's schedule, in order."""
 
     number: IntArray
@@ -83,10 +76,6 @@ class ScheduleRuns:
     """Reducing and scaling gradients after the last action ``[runs, ranks]``."""
     optimizer_s: FloatArray
     """Steps of optimizers after it, before the next run ``[runs, ranks]``."""
-
-    def take(self, chosen: BoolArray) -> ScheduleRuns:
-        """Some of them."""
-        return ScheduleRuns(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from scalana.graphs.arrays.columns import to_seconds
-from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.arrays.columns import ColumnTable, to_seconds
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.actions import KINDS, Actions
 from scalana.graphs.spans.nearest import latest, numbered_keys
 from scalana.graphs.spans.span_columns import Spans
@@ -17,7 +17,7 @@ _SLACK_NS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class OnDevices:
+class OnDevices(ColumnTable):
     """When devices did some actions; NaN where that was not marked, ``[actions]`` all."""
 
     begin_s: FloatArray
@@ -25,10 +25,6 @@ class OnDevices:
     end_s: FloatArray
     launched_s: FloatArray
     """When the host had launched what lies before the action: it recorded the mark at the begin."""
-
-    def take(self, chosen: IntArray | BoolArray) -> OnDevices:
-        """Some of them."""
-        return OnDevices(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
 
 def uses_device(spans: Spans, ranks: tuple[int, ...]) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scalana.graphs.arrays.columns import to_seconds
+from scalana.graphs.arrays.columns import ColumnTable, to_seconds
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.attribution.places import Places
 from scalana.graphs.readers.folder.records import Samples, Threads
@@ -17,7 +17,7 @@ def _none() -> IntArray:
 
 
 @dataclass(slots=True)
-class HostActivity:
+class HostActivity(ColumnTable):
     """Stretches of time of threads, one after the other, each with where the thread was."""
 
     rank: IntArray = field(default_factory=_none)
@@ -30,9 +30,6 @@ class HostActivity:
     """``[stretches]``"""
     vertex: IntArray = field(default_factory=_none)
     """``[stretches]``"""
-
-    def __len__(self) -> int:
-        return len(self.rank)
 
 
 def host_activity(samples: Samples, threads: Threads, places: Places, period_ns: int) -> HostActivity:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.arrays.columns import ColumnTable
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.nearest import numbered_keys
 from scalana.graphs.spans.pipeline_runs import RunTable, containing
 from scalana.graphs.spans.span_columns import Spans
@@ -28,7 +29,7 @@ class LayerCosts:
 
 
 @dataclass(frozen=True, slots=True)
-class TimedLayers:
+class TimedLayers(ColumnTable):
     """Layers of stages that were timed, each time ``[times]`` all."""
 
     row: IntArray
@@ -39,10 +40,6 @@ class TimedLayers:
     """Action that it is part of: a place in F, B, I, W."""
     stage: IntArray
     microbatch: IntArray
-
-    def take(self, chosen: IntArray | BoolArray) -> TimedLayers:
-        """Some of them."""
-        return TimedLayers(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
 
 def timed_layers(spans: Spans, runs: RunTable, on_devices: bool = False) -> TimedLayers:

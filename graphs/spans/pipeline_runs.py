@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import BoolArray, IntArray
 from scalana.graphs.spans.nearest import latest, numbered_keys
 from scalana.graphs.spans.span_columns import Spans
 
 
 @dataclass(slots=True)
-class RunTable:
+class RunTable(ColumnTable):
     """Runs of all processes. Those that nobody recorded, but whose actions were, come last and have no span."""
 
     span: IntArray
@@ -30,22 +31,15 @@ class RunTable:
     end_ns: IntArray
     """``[runs]``"""
 
-    def __len__(self) -> int:
-        return len(self.span)
-
 
 @dataclass(slots=True)
-class Placed:
+class Placed(ColumnTable):
     """Spans of pipelines, each with its run."""
 
     row: IntArray
     """In the spans ``[rows]``."""
     run: IntArray
     """In the table of runs ``[rows]``."""
-
-    def take(self, chosen: BoolArray) -> Placed:
-        """Some of them."""
-        return Placed(self.row[chosen], self.run[chosen])
 
 
 def place_in_runs(spans: Spans, rows: IntArray, defining: BoolArray) -> tuple[RunTable, Placed]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
 
@@ -37,7 +38,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
+class Requests(ColumnTable):
     """All requests; columns are ``[requests]``."""
 
     rank: IntArray
@@ -50,9 +51,6 @@ class Requests:
     """The same, the 95th percentile."""
     uncached: BoolArray
     """Whether the model got all tokens again for each one."""
-
-    def __len__(self) -> int:
-        return len(self.rank)
 
     def some(self, chosen: BoolArray | IntArray) -> Requests:
         """Some of them."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
@@ -46,7 +47,7 @@ class Batches:
 
 
 @dataclass(frozen=True, slots=True)
-class Gets:
+class Gets(ColumnTable):
     """Batches that ranks asked their loaders for, those of a rank in order; columns are ``[gets]``."""
 
     rank: IntArray
@@ -58,9 +59,6 @@ class Gets:
     """Batches of its loader that are under way at most; -1 where that is not known."""
     row: IntArray
     """Of the span of waiting."""
-
-    def __len__(self) -> int:
-        return len(self.rank)
 
 
 def batches_of(spans: Spans, ranks: int) -> Batches | None:

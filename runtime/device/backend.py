@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import sys
 
+from scalana.runtime.typed import Any, Callable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Protocol
+    from typing import Protocol
 
     class Event(Protocol):
         """A moment on a stream, which comes when all that was put on the stream before is done."""

@@ -13,16 +13,10 @@ import os
 from scalana.runtime import chosen_steps
 from scalana.runtime.device import marks
 from scalana.runtime.device.durations import key_of
-from scalana.runtime.device.pool import Origin
+from scalana.runtime.device.pool import Origin, Pool
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.torch.groups import address
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from scalana.runtime.device.pool import Pool
+from scalana.runtime.typed import Any, Callable
 
 LANE = "communication"
 _ONE_QUEUE = os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS") == "1"

@@ -14,12 +14,10 @@ import sys
 import time
 
 from scalana.runtime.chosen_steps import COST
+from scalana.runtime.typed import Any, Callable, Iterable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
     Key = tuple[str, int]
     """Name of a group, and number of a collective in it."""
 

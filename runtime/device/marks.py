@@ -12,12 +12,10 @@ from scalana.runtime import chosen_steps, session
 from scalana.runtime.device.backend import Backend
 from scalana.runtime.device.durations import of_torch
 from scalana.runtime.device.pool import Pool
+from scalana.runtime.typed import Any, Callable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from scalana.runtime.device.backend import DeviceModule
     from scalana.runtime.device.durations import Durations
 

@@ -11,12 +11,10 @@ from typing import NamedTuple
 
 from scalana.runtime.device.clock import ClockBounds
 from scalana.runtime.record.format import LANE_STREAM, SPAN_TYPE
+from scalana.runtime.typed import Any, Callable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from scalana.runtime.device.backend import Backend, Event
     from scalana.runtime.device.durations import Durations, Key
 

@@ -13,11 +13,11 @@ import time
 from scalana.runtime import chosen_steps, session, steps
 from scalana.runtime.device import marks
 from scalana.runtime.record.format import LANE_STREAM, SPAN_TYPE
+from scalana.runtime.typed import Any, Callable, Iterable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, Protocol
+    from typing import Protocol
 
     from scalana.runtime.device.pool import Pool
 

@@ -7,13 +7,7 @@ from scalana.runtime import session
 from scalana.runtime.http.connections import SHORT_NS, Requests
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import calls
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Moment = tuple[int, int]
-    Failure = type[BaseException] | None
+from scalana.runtime.typed import Any, Failure, Moment
 
 _patches = Patches("http")
 _OF = "_scalana_requests"

@@ -14,10 +14,7 @@ from _thread import _local, get_ident
 from scalana.runtime import session
 from scalana.runtime.remote import calls, part
 from scalana.runtime.remote.coroutines import write_rests
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 SHORT_NS = 50_000
 """Who reads for less than this had the data there."""

@@ -11,11 +11,10 @@ from scalana.runtime.http.blocking import nothing_after, requests_of, send
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import calls
 from scalana.runtime.remote.event_loops import Awaited
+from scalana.runtime.typed import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from scalana.runtime.http.connections import Requests
 
 _OF = "_scalana_requests"

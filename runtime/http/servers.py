@@ -6,13 +6,7 @@ from scalana.runtime import session
 from scalana.runtime.http.connections import Answers, serve_here
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote.coroutines import TICKS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Failure = type[BaseException] | None
+from scalana.runtime.typed import Any, Callable, Failure
 
 _patches = Patches("http")
 _OF = "_scalana_answers"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import struct
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+from scalana.runtime.typed import Collection, Iterator
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")

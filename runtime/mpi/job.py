@@ -176,6 +176,14 @@ def _number(data: bytes, start: int, size: int) -> int:
     return int.from_bytes(data[start : start + size], "little")
 
 
+def is_static(path: str) -> bool:
+    """Whether a file is a program that no loader of programs starts, so that nothing can be preloaded into it."""
+    try:
+        return _is_elf(path) and not _loader(path)
+    except (OSError, OverflowError, ValueError):
+        return False
+
+
 def with_static_mpi(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     """Programs of a command that define MPI's functions themselves, by the names in their symbol tables."""
     found = []

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from scalana.runtime import user_cache
-from scalana.runtime.mpi import all_nodes
 from scalana.runtime.mpi.job import library_folders, mpi_compilers, programs, uses_mpi, with_static_mpi
 from scalana.runtime.mpi.kept import BuildError, Kept, cache_folder, kept_for, libraries_in, roomy_folder
 
@@ -90,7 +89,7 @@ def prepare(
         return Prepared({}, [*(refused if compilers else [_NO_COMPILER]), *inside])
     preloaded = ":".join(filter(None, [made[0].preloaded, environ.get("LD_PRELOAD")]))
     environment = {"LD_PRELOAD": preloaded, "SCALANA_MPI_WRAPPERS": folder}
-    notes = list(filter(None, [all_nodes.warning(command, environ, folder)]))
+    notes = []
     if any(word.startswith("LD_PRELOAD=") for word in command):
         notes.append("the command overwrites LD_PRELOAD and drops the MPI recorder: set it before scalana run instead")
     return Prepared(environment, [*notes, *inside])

@@ -17,13 +17,7 @@ from scalana.runtime.pipeline.layer_marks import layer_marks
 from scalana.runtime.pipeline.layers import Layers, is_compiled
 from scalana.runtime.pipeline.runs import Plan, Run, runs
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    Function = Callable[..., Any]
+from scalana.runtime.typed import Any, Callable, Function, Iterator
 
 _patches = Patches("deepspeed.runtime.pipe")
 

@@ -12,11 +12,10 @@ from scalana.runtime import session
 from scalana.runtime.chosen_steps import Chosen, is_chosen
 from scalana.runtime.device import marks
 from scalana.runtime.device.pool import MOST_MARKS
+from scalana.runtime.typed import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from scalana.runtime.pipeline.runs import Run
 
 MOST = MOST_MARKS // 2

@@ -29,12 +29,10 @@ from functools import partial
 
 from scalana.runtime import session
 from scalana.runtime.pipeline.layer_marks import layer_marks
+from scalana.runtime.typed import Any, Callable, Iterable, Iterator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
-
     from scalana.runtime.pipeline.runs import Run
 
 CONTAINERS = ("ModuleList", "ModuleDict", "Sequential")

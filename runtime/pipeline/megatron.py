@@ -18,13 +18,7 @@ from scalana.runtime.pipeline.layer_marks import layer_marks
 from scalana.runtime.pipeline.layers import Layers, layers_in
 from scalana.runtime.pipeline.runs import Plan, Run, runs
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Function = Callable[..., Any]
+from scalana.runtime.typed import Any, Callable, Function
 
 _patches = Patches("megatron.core.pipeline_parallel")
 

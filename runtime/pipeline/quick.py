@@ -9,15 +9,12 @@ from __future__ import annotations
 from scalana.runtime import session
 from scalana.runtime.chosen_steps import is_chosen
 from scalana.runtime.device import marks
+from scalana.runtime.typed import Any, Callable, Function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from scalana.runtime.pipeline.runs import Run
 
-    Function = Callable[..., Any]
     Maker = Callable[[Function], Function]
 
 ACTIONS = ("F", "B", "W")

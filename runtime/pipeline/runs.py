@@ -8,11 +8,7 @@ from scalana.runtime import session, steps
 from scalana.runtime.pipeline.spans import kind_of, rank_list
 from scalana.runtime.spans import span
 from scalana.runtime.steps import SCHEDULE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+from scalana.runtime.typed import Any, Sequence
 
 LONGEST_ORDER = 1 << 15
 """Characters of a planned order that are written, once for a pipeline."""

@@ -26,10 +26,7 @@ A RUN has all the rest within it, on its process. Where there are none, actions 
 from __future__ import annotations
 
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from scalana.runtime.typed import Sequence
 
 MESSAGES = ("RECV_F", "RECV_B", "SEND_F", "SEND_B")
 LOAD = "LOAD"

@@ -18,13 +18,7 @@ from scalana.runtime.pipeline.layers import Layers, layers_in
 from scalana.runtime.pipeline.quick import Quick
 from scalana.runtime.pipeline.runs import LONGEST_ORDER, Plan, runs
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Function = Callable[..., Any]
+from scalana.runtime.typed import Any, Callable, Function
 
 _patches = Patches("torch.distributed.pipelining")
 _quick = Quick()

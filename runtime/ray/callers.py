@@ -9,13 +9,12 @@ from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.ray import ids, libraries
 from scalana.runtime.remote import calls, event_loops
+from scalana.runtime.typed import Any, Callable, Failure, Iterable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, Protocol
+    from typing import Protocol
 
-    Failure = type[BaseException] | None
     _Wait = tuple[int, tuple[int, int] | None]
 
     class Watch(Protocol):

@@ -13,13 +13,7 @@ import sys
 from scalana.runtime import session
 from scalana.runtime.ray.callers import PATCHES
 from scalana.runtime.record import layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    Function = Callable[..., Any]
+from scalana.runtime.typed import Any, Function, Mapping
 
 BOOTSTRAP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bootstrap")
 ADDRESS_VARIABLE = "RAY_ADDRESS"

@@ -15,15 +15,7 @@ from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.ray import callers
 from scalana.runtime.remote import calls
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
-
-    Function = Callable[..., Any]
-    Failure = type[BaseException] | None
-    Moment = tuple[int, int]
+from scalana.runtime.typed import Any, Failure, Function, Iterable, Iterator, Moment
 
 PATCHES = Patches("ray.data")
 _MOST_WAITS = 1000

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from _thread import _local
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 DATA = "ray.data."
 SERVE = "ray.serve."

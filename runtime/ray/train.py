@@ -14,14 +14,7 @@ from scalana.runtime.operations import BY_NAME
 from scalana.runtime.patching import Patches, surrounded
 from scalana.runtime.ray import callers
 from scalana.runtime.remote import calls
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Function = Callable[..., Any]
-    Failure = type[BaseException] | None
+from scalana.runtime.typed import Any, Failure, Function
 
 PATCHES = Patches("ray.train")
 _BARRIER, _BLOCKING = BY_NAME["barrier"].code, 1

@@ -14,13 +14,7 @@ from scalana.runtime.ray import ids, libraries
 from scalana.runtime.ray.callers import INTERNAL, PATCHES, creation_of, silence_process
 from scalana.runtime.remote import calls, event_loops, sizes
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Generator
-    from typing import Any
-
-    Function = Callable[..., Any]
+from scalana.runtime.typed import Any, AsyncIterator, Function, Generator
 
 SERVES = "generate"
 """Method of an engine's actor that makes one answer: a request each, with the tokens of what has ``token_ids``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     IntColumn = memoryview[int]
@@ -11,8 +11,18 @@ else:
     IntColumn = memoryview
 
 
+class Columns:
+    """A table of so many rows as each of its columns has."""
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __len__(self) -> int:
+        return len(getattr(self, next(iter(self.__dataclass_fields__))))
+
+
 @dataclass(frozen=True, slots=True)
-class PathColumns:
+class PathColumns(Columns):
     """Call paths, indexed by path id; row 0 is the root. A path is its parent's path and one more frame inside."""
 
     parent: IntColumn
@@ -20,12 +30,9 @@ class PathColumns:
     """Id in :attr:`.format.ProcessRecord.codes`; 0 for the root and for paths whose definition was lost."""
     lasti: IntColumn
 
-    def __len__(self) -> int:
-        return len(self.parent)
-
 
 @dataclass(frozen=True, slots=True)
-class SampleColumns:
+class SampleColumns(Columns):
     """Samples, in the order of writing (per thread: of time).
 
     Here and in the tables below a column is as narrow as its values allow, 1, 2, 4 or 8 bytes a value.
@@ -44,12 +51,9 @@ class SampleColumns:
     state: IntColumn
     """``STATE_*`` at this moment."""
 
-    def __len__(self) -> int:
-        return len(self.thread)
-
 
 @dataclass(frozen=True, slots=True)
-class EventColumns:
+class EventColumns(Columns):
     """Communication calls, in the order of their ends."""
 
     id: IntColumn
@@ -76,12 +80,9 @@ class EventColumns:
     completes: IntColumn
     """id of the post that this call completes, 0 none."""
 
-    def __len__(self) -> int:
-        return len(self.id)
-
 
 @dataclass(frozen=True, slots=True)
-class DoneColumns:
+class DoneColumns(Columns):
     """Completions of posted operations, as seen by whichever thread saw them."""
 
     event: IntColumn
@@ -92,12 +93,9 @@ class DoneColumns:
     source: IntColumn
     """world rank of the sender, -1 unknown."""
 
-    def __len__(self) -> int:
-        return len(self.event)
-
 
 @dataclass(frozen=True, slots=True)
-class UnwrittenColumns:
+class UnwrittenColumns(Columns):
     """How long threads were in calls that were not written, up to the next one that was."""
 
     thread: IntColumn
@@ -105,9 +103,6 @@ class UnwrittenColumns:
     """when it would have begun had it been one call."""
     duration_ns: IntColumn
     cpu_ns: IntColumn
-
-    def __len__(self) -> int:
-        return len(self.thread)
 
 
 class Lane(NamedTuple):
@@ -121,7 +116,7 @@ class Lane(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SpanColumns:
+class SpanColumns(Columns):
     """What has a begin, an end and a name, in the order of writing: of a lane, of their ends."""
 
     type: IntColumn
@@ -144,12 +139,9 @@ class SpanColumns:
     last: IntColumn
     """where its attributes in :class:`AttributeColumns` end; they begin where those of the span before end."""
 
-    def __len__(self) -> int:
-        return len(self.type)
-
 
 @dataclass(frozen=True, slots=True)
-class AttributeColumns:
+class AttributeColumns(Columns):
     """Attributes of spans, those of one span after the other."""
 
     key: IntColumn
@@ -159,12 +151,9 @@ class AttributeColumns:
     value: IntColumn
     """the number, the bits of the double, or an index in :attr:`.format.ProcessRecord.names`."""
 
-    def __len__(self) -> int:
-        return len(self.key)
-
 
 @dataclass(frozen=True, slots=True)
-class SpanTotalColumns:
+class SpanTotalColumns(Columns):
     """Exact totals of spans per (type, lane, name, path): the latest that were written; none where all were kept."""
 
     type: IntColumn
@@ -176,12 +165,9 @@ class SpanTotalColumns:
     cpu_ns: IntColumn
     """as far as it is known."""
 
-    def __len__(self) -> int:
-        return len(self.type)
-
 
 @dataclass(frozen=True, slots=True)
-class TotalColumns:
+class TotalColumns(Columns):
     """Exact totals per (path, operation, group): the latest that were written. All calls count, thinned or not."""
 
     path: IntColumn
@@ -192,12 +178,9 @@ class TotalColumns:
     wall_ns: IntColumn
     cpu_ns: IntColumn
 
-    def __len__(self) -> int:
-        return len(self.path)
-
 
 @dataclass(frozen=True, slots=True)
-class OpenColumns:
+class OpenColumns(Columns):
     """Calls that a thread was inside of at a flush. One call is here once for every flush that it lasted for."""
 
     thread: IntColumn
@@ -210,6 +193,3 @@ class OpenColumns:
     enter_ns: IntColumn
     as_of_ns: IntColumn
     """when the thread was still inside."""
-
-    def __len__(self) -> int:
-        return len(self.thread)

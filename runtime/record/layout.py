@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import os
 
+from scalana.runtime.typed import Mapping, Sequence
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     Folder = str | os.PathLike[str]
 
 RECORDS, RECORD, NOTE, MODELS, OPERATORS = "records", ".rec", ".note", ".models.json", ".operators.json"
@@ -39,6 +39,8 @@ JOB_VARIABLE = "SCALANA_JOB"
 """Likewise: what all that one ``scalana run`` starts has in common, on whichever host."""
 PRELOAD_VARIABLE = "SCALANA_PRELOAD"
 """Likewise: what a rank that a launcher may start on another host is to preload, if that host has it."""
+WITHOUT_MPI = "MPI calls are not recorded on"
+"""How a note on a host that does not have it begins."""
 PASSED_ON_VARIABLE = "PYTHON_SCALANA"
 """Likewise: all of these in one."""
 NATIVE_VARIABLE = "SCALANA_NATIVE"

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from scalana.runtime import session
 from scalana.runtime.remote import calls
+from scalana.runtime.typed import Any, Callable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from scalana.runtime.patching import Patches
 
     Ids = Callable[[Any], tuple[int, ...]]

@@ -37,10 +37,7 @@ from itertools import count
 from scalana.runtime import session
 from scalana.runtime.operations import BY_NAME, IN_VAIN
 from scalana.runtime.remote import part
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from scalana.runtime.typed import Iterable
 
 _SUBMIT, _TAKE, _REPLY, _RESULT, _PUT, _GET, _BLOCKED_PUT, _NEXT_BATCH, _TEST = (
     BY_NAME[name].code

@@ -14,12 +14,7 @@ import os
 import weakref
 
 from scalana.runtime import session
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import CodeType
-    from typing import Any
+from scalana.runtime.typed import Any, CodeType, Iterator
 
 _LEAST_NS = 2_000_000
 """A rest that is shorter is seldom seen: samples are 5 ms apart."""

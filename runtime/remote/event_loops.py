@@ -15,14 +15,7 @@ from scalana.runtime import session
 from scalana.runtime.patching import Patches, in_place_of
 from scalana.runtime.remote import calls
 from scalana.runtime.remote.coroutines import Rests
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Function = Callable[..., Any]
-    Moment = tuple[int, int]
+from scalana.runtime.typed import Any, Callable, Function, Moment
 
 _SHORT_NS = 50_000
 """A loop that is less than this in its selector has something else to do."""

@@ -14,13 +14,7 @@ from scalana.runtime.remote import asking, calls, pickles, tasks
 from scalana.runtime.remote.pipes import id_of_queue
 from scalana.runtime.remote.processes import end_of
 from scalana.runtime.remote.queues import hands_over
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    Function = Callable[..., Any]
+from scalana.runtime.typed import Any, Function, Iterator
 
 _CLOSED = 0
 """In place of a call's number, one more than which counts: there comes no other call."""

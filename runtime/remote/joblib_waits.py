@@ -5,13 +5,7 @@ from __future__ import annotations
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import calls
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Function = Callable[..., Any]
+from scalana.runtime.typed import Any, Function
 
 _CALL, _SINCE = "_scalana_call", "_scalana_since"
 """What a batch has of its call, which it forgets once that is done; and when it was asked first whether it is."""

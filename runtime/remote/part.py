@@ -8,10 +8,7 @@ kept there until one of them takes part otherwise.
 from __future__ import annotations
 
 from scalana.runtime import session
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 _MOST_STARTS = 1000
 """Starts of processes that are kept until it is known whether they matter."""

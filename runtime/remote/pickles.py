@@ -14,13 +14,7 @@ from _thread import _local
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import calls
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Moment = tuple[int, int]
+from scalana.runtime.typed import Any, Callable, Moment
 
 ARGUMENTS, RESULT, MESSAGE, OBJECT, COLLECTIVE = "arguments", "result", "message", "object", "collective"
 """What is handed over; the second word of a span's name, behind ``pickle`` or ``unpickle``."""

@@ -6,10 +6,7 @@ import os
 import sys
 
 from scalana.runtime.remote import calls, libraries
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 
 def id_of_queue(queue: Any) -> int:

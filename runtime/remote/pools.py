@@ -15,13 +15,7 @@ from scalana.runtime.patching import Patches
 from scalana.runtime.remote import asking, calls, pickles, tasks
 from scalana.runtime.remote.pipes import id_of_queue
 from scalana.runtime.remote.processes import end_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    Function = Callable[..., Any]
+from scalana.runtime.typed import Any, Callable, Function, Iterator
 
 _CLOSED, _JOB, _TASK, _DONE = range(4)
 """What an id is of: the end of a pool, all that a job hands over at once, one task by itself, the result of one."""

@@ -7,13 +7,7 @@ import sys
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import asking, calls, libraries, part
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Function = Callable[..., Any]
+from scalana.runtime.typed import Any, Function
 
 _END = 1
 """What the end of a process has in its id behind that of its start."""

@@ -15,13 +15,7 @@ from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import asking, calls, libraries, pickles
 from scalana.runtime.remote.pipes import id_of_queue
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Function = Callable[..., Any]
+from scalana.runtime.typed import Any, Function
 
 _PACKAGES_OF_OTHERS = ("torch.utils.data.", "scalana.", "ray.")
 _OF_POLLS = (*_PACKAGES_OF_OTHERS, *(f"{package}." for package in libraries.LIKE_MULTIPROCESSING))

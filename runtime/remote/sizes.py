@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from scalana.runtime import session
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+from scalana.runtime.typed import Any, Iterable
 
 _LISTS = (list, tuple)
 KEY = "items"

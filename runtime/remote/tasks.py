@@ -11,11 +11,7 @@ import time
 from itertools import count
 
 from scalana.runtime import session
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
+from scalana.runtime.typed import Any, Iterator, Mapping, Sequence
 
 NUMBER = "task"
 GIVEN = "task:given_ns"

@@ -15,13 +15,7 @@ from collections import deque
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import calls
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Function = Callable[..., Any]
+from scalana.runtime.typed import Any, Function
 
 _HOME = "queue"
 _OF_OTHERS = (

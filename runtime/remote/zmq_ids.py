@@ -13,10 +13,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from scalana.runtime.remote.calls import mixed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 _WHOLE = 4096
 """Frames of up to so many bytes are looked at as a whole; of larger ones these many at most."""

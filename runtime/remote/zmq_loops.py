@@ -11,13 +11,7 @@ from weakref import ref
 from scalana.runtime import session
 from scalana.runtime.remote import calls, event_loops, thread_queues
 from scalana.runtime.remote.zmq_sockets import link_of, patches, tell_wait
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Function = Callable[..., Any]
+from scalana.runtime.typed import Any, Function
 
 
 def patch(module: Any) -> None:

@@ -14,14 +14,7 @@ from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import calls, thread_queues
 from scalana.runtime.remote.zmq_ids import Message, bytes_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-    from typing import Any
-
-    Function = Callable[..., Any]
-    Moment = tuple[int, int]
+from scalana.runtime.typed import Any, Callable, Collection, Function, Iterable, Moment
 
 _NOWAIT, _MORE = 1, 2
 """Flags of calls: ``DONTWAIT`` and ``SNDMORE``."""

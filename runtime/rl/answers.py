@@ -15,12 +15,10 @@ from scalana.runtime.patching import in_place_of
 from scalana.runtime.rl.marks import trajectory
 from scalana.runtime.rl.prompts import number_of_prompt
 from scalana.runtime.rl.wrap import absent, owner_of, quietly
+from scalana.runtime.typed import Any, Callable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     Told = dict[str, Any]
 
 _numbers = itertools.count()

@@ -6,11 +6,7 @@ They are spans of the kinds ``phase`` and ``trajectory`` (``docs/spans.md``); wh
 from __future__ import annotations
 
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Any
+from scalana.runtime.typed import Any, TracebackType
 
 __all__ = ["phase", "trajectory", "weights"]
 

@@ -12,11 +12,7 @@ import sys
 from scalana.runtime.patching import in_place_of
 from scalana.runtime.rl.wrap import absent, owner_of, quietly
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from scalana.runtime.typed import Any, Callable
 
 METHODS = (
     # OpenRLHF 0.11.2, which measures by time.time() around these

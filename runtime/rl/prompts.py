@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 
 def number_of_prompt(prompt: Any) -> int:

@@ -14,11 +14,7 @@ from scalana.runtime.patching import in_place_of
 from scalana.runtime.rl.marks import trajectory
 from scalana.runtime.rl.wrap import absent, around, quietly
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from scalana.runtime.typed import Any, Callable
 
 RUNNERS = (
     ("ray.rllib.env.single_agent_env_runner", "SingleAgentEnvRunner", "sample"),

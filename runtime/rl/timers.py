@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from scalana.runtime.rl.wrap import absent, around, owner_of
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 TIMERS = (
     # TRL 1.16.0

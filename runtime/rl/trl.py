@@ -13,11 +13,7 @@ from scalana.runtime.rl.marks import trajectory
 from scalana.runtime.rl.prompts import number_of_prompt
 from scalana.runtime.rl.wrap import quietly
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+from scalana.runtime.typed import Any, Callable, Sequence
 
 TRAINERS = ("GRPOTrainer", "RLOOTrainer")
 STEP, ROLLOUT = "training_step", "_generate_single_turn"

@@ -10,14 +10,7 @@ from scalana.runtime import session
 from scalana.runtime.patching import in_place_of
 from scalana.runtime.remote import calls
 from scalana.runtime.rl.wrap import absent, quietly
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Function = Callable[..., Any]
-    Moment = tuple[int, int]
+from scalana.runtime.typed import Any, Callable, Function, Moment
 
 _AGENT, _ANSWER = "AgentLoopWorkerTQ", "_run_prompt"
 _BUFFER, _POLL, _LOOK = "ReplayBuffer", "_wait_for_next_poll", "_sync_metadata_from_transfer_queue"

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from scalana.runtime import session
 from scalana.runtime.patching import in_place_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from scalana.runtime.typed import Any, Callable
 
 
 def quietly(function: Callable[..., Any], *arguments: Any) -> Any:

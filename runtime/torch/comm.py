@@ -22,11 +22,7 @@ from scalana.runtime.operations import BY_TORCH_OP
 from scalana.runtime.torch import futures as torch_futures
 from scalana.runtime.torch import native as torch_native
 from scalana.runtime.torch.state import recording
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from scalana.runtime.typed import Any, Callable
 
 _MESSAGE, _ANY_SOURCE, _HAS_WORK, _WAITS, _FROM_CPP = 1, 2, 4, 8, 16
 """Bits of a call for ``_core.torch_enter``."""

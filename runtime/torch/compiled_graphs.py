@@ -7,11 +7,7 @@ import os
 from scalana.runtime import session
 from scalana.runtime.patching import in_place_of
 from scalana.runtime.torch import compiled_kernels, models_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from scalana.runtime.typed import Any, Iterator
 
 MOST_GRAPHS = 256
 """Of a process: whatever is captured anew again and again is noted no more."""

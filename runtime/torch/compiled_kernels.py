@@ -14,11 +14,11 @@ import sys
 from scalana.runtime import session, user_cache
 from scalana.runtime.patching import in_place_of
 from scalana.runtime.torch import models_file, wrapper_text
+from scalana.runtime.typed import Any, Iterable, Iterator, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     _Key = TypeVar("_Key")
     Origin = tuple[str, str, int]

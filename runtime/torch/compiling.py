@@ -5,10 +5,7 @@ from __future__ import annotations
 from scalana.runtime import session
 from scalana.runtime.record.span_kinds import COMPILE
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 NAME = "torch.compile"
 

@@ -6,11 +6,7 @@ import weakref
 
 from scalana.runtime.torch.groups import address
 from scalana.runtime.torch.state import recording
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from scalana.runtime.typed import Any, Callable
 
 _futures: Any = weakref.WeakKeyDictionary()
 """Future in Python -> event of the post that it completes, and address of its Work."""

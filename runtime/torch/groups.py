@@ -7,10 +7,7 @@ import weakref
 from itertools import count
 
 from scalana.runtime import _core
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 
 class Group:

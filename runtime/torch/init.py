@@ -8,11 +8,7 @@ import zlib
 from scalana.runtime import session
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.patching import in_place_of, surrounded
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from scalana.runtime.typed import Any, Callable
 
 _BLOCKING = 1
 _LONGEST_NAME = 64

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from scalana.runtime import session
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 
 def launcher_imported(module: Any) -> None:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.spans import span
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from scalana.runtime.typed import Any, Callable
 
 NAME = "DataLoader"
 _listeners: list[Callable[[], None]] = []

@@ -21,10 +21,11 @@ import re
 
 from scalana.runtime import session
 from scalana.runtime.record import layout
+from scalana.runtime.typed import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     _Key = TypeVar("_Key")
 

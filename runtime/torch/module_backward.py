@@ -11,11 +11,10 @@ from __future__ import annotations
 import time
 from _thread import get_ident
 
+from scalana.runtime.typed import Any, Callable, Iterable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
     from scalana.runtime.torch.module_tree import Known
 
 MOST_OUTPUTS = 4

@@ -10,10 +10,7 @@ import weakref
 
 from scalana.runtime import session
 from scalana.runtime.torch import models_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 WRAPPERS = frozenset("DistributedDataParallel DataParallel FullyShardedDataParallel Float16Module".split())
 """Classes whose only child, ``module``, is the model."""

@@ -20,17 +20,15 @@ from scalana.runtime.torch.module_backward import Backward, Pass, newest, nodes_
 from scalana.runtime.torch.module_tree import Known, Tree
 from scalana.runtime.torch.operators import Operators
 from scalana.runtime.torch.sequences.calls import Batches, named_arguments
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+from scalana.runtime.typed import Any, Mapping
 
 FORWARD, BACKWARD, RECOMPUTE = range(3)
 DIRECTIONS = ("forward", "backward", "recompute")
 """``recompute``: a forward inside a backward, of a checkpoint."""
 CALL_NS, PASS_NS = 7000, 18000
 """What a call of a module takes by its hooks, and a backward of one, beside what is measured: about as much."""
+INTERRUPTED_NS = 10 * CALL_NS
+"""What is measured of a call at most: what takes longer was interrupted."""
 
 
 class Entered:
@@ -237,7 +235,7 @@ class ModuleTimes:
                 else:
                     made = () if output.grad_fn is None else (output.grad_fn,)
                 self._backward.follow(entered.known, node, entered.elements, made)
-            self.spent_ns += CALL_NS + session.core.now() - now
+            self.spent_ns += CALL_NS + min(session.core.now() - now, INTERRUPTED_NS)
         except Exception as failure:
             self.failed(failure)
 

@@ -14,11 +14,7 @@ import sys
 import zlib
 
 from scalana.runtime import session, user_cache
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+from scalana.runtime.typed import Any, Sequence
 
 SOURCES = tuple(
     os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_core", "torch", name)

@@ -25,11 +25,10 @@ from _thread import allocate_lock, get_ident
 from scalana.runtime import chosen_steps, session
 from scalana.runtime.record import layout
 from scalana.runtime.torch import native
+from scalana.runtime.typed import Any
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from scalana.runtime.torch.module_tree import Known
 
 FIRST = chosen_steps.FIRST[1:]

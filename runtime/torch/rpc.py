@@ -14,13 +14,7 @@ from scalana.runtime import session
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.patching import Patches
 from scalana.runtime.remote import calls, sizes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Function = Callable[..., Any]
+from scalana.runtime.typed import Any, Callable, Function
 
 _END = b"\0"
 """Behind an id; a pickle ends with a dot."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from scalana.runtime import session
 from scalana.runtime.torch.groups import Groups
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 
 class Recording:

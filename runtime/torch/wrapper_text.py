@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from scalana.runtime.typed import Iterable
 
 _BEGINS = re.compile(r"\s*def (call|partition_\d+)\(")
 """Functions that call kernels."""

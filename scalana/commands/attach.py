@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from scalana import console
+from scalana.commands.arguments import whole, within
 from scalana.errors import CommandError
 from scalana.runtime.record import layout
 
@@ -44,10 +45,12 @@ end, after --seconds, or at Ctrl-C, after which they go on without a record.
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("pids", metavar="PID", type=int, nargs="+", help="process of the job, or its launcher")
-        parser.add_argument("--seconds", metavar="N", type=_seconds, help="also sample, or record, for so long")
+        parser.add_argument(
+            "--seconds", metavar="N", type=within(1, 3600, "seconds"), help="also sample, or record, for so long"
+        )
         parser.add_argument("--record", metavar="DIR", help="record into this new run folder, and report (Python 3.14)")
         parser.add_argument(
-            "--rate", metavar="HZ", type=_rate, help="samples a second (default: 50, or 200 with --record)"
+            "--rate", metavar="HZ", type=whole(1, 1000), help="samples a second (default: 50, or 200 with --record)"
         )
         parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -182,19 +185,3 @@ def _document(moment: Moment, rows: Sequence[LineShare]) -> dict[str, Any]:
             for row in rows
         ],
     }
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 1 <= value <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is not 1 ... 3600 seconds")
-    return value
-
-
-def _rate(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not 1 ... 1000 samples a second")
-    return int(text)

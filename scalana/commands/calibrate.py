@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from scalana import console
+from scalana.commands.arguments import whole
 from scalana.errors import CommandError, RunDataError
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ Later reports of runs on such a machine compare each module of a model with it. 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("folder", metavar="DIR", nargs="?", help="run folder: measure for the ranks of this run")
-        parser.add_argument("--processes", metavar="N", type=_positive, help="ranks per host (default: 1)")
+        parser.add_argument("--processes", metavar="N", type=whole(1), help="ranks per host (default: 1)")
         parser.add_argument(
-            "--threads", metavar="N", type=_positive, help="threads per rank (default: the number of cores)"
+            "--threads", metavar="N", type=whole(1), help="threads per rank (default: the number of cores)"
         )
         parser.add_argument(
             "--types", metavar="TYPE,...", help=f"element types (default: {','.join(TYPES)}, and those of the run)"
@@ -115,10 +116,3 @@ def _told(measured: Measured, file: str) -> list[str]:
 
 def _size(count: int) -> str:
     return f"{count >> 10} kB" if count < 1 << 20 else f"{count >> 20} MB"
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return number

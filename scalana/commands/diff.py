@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from scalana import console
-from scalana.commands.compare import add_scheduler, add_source, compared, sources
+from scalana.commands.arguments import add_scheduler, add_source, rendered, sources, told
 
 
 class DiffCommand:
@@ -35,15 +35,10 @@ The code may change between the runs: places are matched by structure, not by li
         from scalana.progress import Progress
 
         memory.keep_freed()
-        with compared(), Progress(sys.stderr) as progress:
+        with told("the runs", "compare"), Progress(sys.stderr) as progress:
             report = comparison.diff(
                 args.before, args.after, source=sources(args), scheduler=args.scheduler, progress=progress
             )
-            if args.format == "json":
-                text = report.to_json()
-            elif args.output:
-                text = report.to_text()
-            else:
-                text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
+            text = rendered(report, args.format, args.output)
         console.deliver(text, args.output)
         return 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from scalana.commands.analysing import told
-from scalana.commands.compare import add_source, sources
+from scalana.commands.arguments import add_source, sources, told
 
 NAMES = ("chrome", "speedscope", "hatchet")
 """Of the formats; a test compares them with :data:`scalana.export.registry.FORMATS`, which takes long to import."""

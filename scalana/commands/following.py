@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from scalana.commands.arguments import whole, within
+
 NEVER = "never"
 
 
@@ -12,7 +14,7 @@ def add_following(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verdict-after",
         metavar="N",
-        type=step_count,
+        type=whole(1),
         help="print a line about the first N steps, and one each time that the cause or the step time changes",
     )
     parser.add_argument(
@@ -46,23 +48,4 @@ def hang_seconds(text: str) -> float | str:
     >>> hang_seconds("90"), hang_seconds("never")
     (90.0, 'never')
     """
-    if text == NEVER:
-        return NEVER
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 5 <= seconds <= 86400:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither 5 ... 86400 seconds nor {NEVER!r}")
-    return seconds
-
-
-def step_count(text: str) -> int:
-    """A number of steps.
-
-    Raises:
-        argparse.ArgumentTypeError: it is none.
-    """
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of steps: give 1 or more")
-    return int(text)
+    return NEVER if text == NEVER else within(5, 86400, f"seconds, nor {NEVER!r}")(text)

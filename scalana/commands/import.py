@@ -8,6 +8,7 @@ import sys
 import time
 
 from scalana import console
+from scalana.commands.arguments import rendered
 from scalana.errors import CommandError, RunDataError
 
 
@@ -68,9 +69,5 @@ plain or .gz, in folders or in a .tar
                 report = api.analyze(folder, progress=progress)
         except RunDataError as error:
             raise CommandError(str(error)) from error
-        if args.format == "json":
-            text = report.to_json()
-        else:
-            text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
-        console.deliver(text, None)
+        console.deliver(rendered(report, args.format, None), None)
         return 0

@@ -83,54 +83,61 @@ examples:
                 metavar="N",
                 help="pipeline number, if the run has several (default: 1)",
             )
-        plan.add_argument(
-            "--memory",
-            type=memory,
-            metavar="X",
-            help="memory of a rank, in the unit of the file (default: current use)",
-        )
-        plan.add_argument("--any-memory", action="store_true", help="do not limit memory")
-        plan.add_argument(
-            "--budget", type=positive, default=30.0, metavar="S", help="time limit in seconds (default: 30)"
-        )
-        plan.add_argument("--seed", type=int, default=0, metavar="N", help="random seed of the search (default: 0)")
-        plan.add_argument("--whole-backward", action="store_true", help="keep the backward of a stage in one piece")
-        plan.add_argument("--recompute", action="store_true", help="recompute activations, to use less memory")
-        plan.add_argument("--format", choices=("text", "json"), default="text", help="format of the output")
-        verify = actions.add_parser("verify", help="run a plan, with layers that sleep or those of a model")
-        verify.add_argument("source", metavar="PLAN", help="plan folder, or its plan.json")
-        verify.add_argument(
-            "--engine",
-            choices=("torch", "torchtitan", "megatron", "deepspeed"),
-            default="torch",
-            help="engine that runs its best plan with the written settings (default: torch's own runtime)",
-        )
-        verify.add_argument(
-            "--model",
-            metavar="MODULE:FACTORY",
-            help="run the layers of a model instead; the function returns (model, inputs of a microbatch)",
-        )
-        verify.add_argument(
-            "--baseline", action="store_true", help="also run the current or uniform plan, to measure the gain"
-        )
-        verify.add_argument(
-            "--run-changed",
-            action="store_true",
-            help="run settings that differ from those that scalana writes for the plan",
-        )
-        verify.add_argument("--steps", type=int, default=3, metavar="N", help="steps after the first (default: 3)")
-        verify.add_argument(
-            "--stretch",
-            type=positive,
-            metavar="X",
-            help="how many times as long as planned actions take (default: such that a typical one takes 20 ms, 50 ms "
-            "with megatron and deepspeed; 1 with --model)",
-        )
+        _plan_options(plan)
+        _verify_options(actions.add_parser("verify", help="run a plan, with layers that sleep or those of a model"))
 
     def run(self, args: argparse.Namespace) -> int:
         """Do what was asked for."""
         {"layers": _layers, "plan": _plan, "verify": _verify}[args.action](args)
         return 0
+
+
+def _plan_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--memory",
+        type=memory,
+        metavar="X",
+        help="memory of a rank, in the unit of the file (default: current use)",
+    )
+    parser.add_argument("--any-memory", action="store_true", help="do not limit memory")
+    parser.add_argument(
+        "--budget", type=positive, default=30.0, metavar="S", help="time limit in seconds (default: 30)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed of the search (default: 0)")
+    parser.add_argument("--whole-backward", action="store_true", help="keep the backward of a stage in one piece")
+    parser.add_argument("--recompute", action="store_true", help="recompute activations, to use less memory")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="format of the output")
+
+
+def _verify_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="PLAN", help="plan folder, or its plan.json")
+    parser.add_argument(
+        "--engine",
+        choices=("torch", "torchtitan", "megatron", "deepspeed"),
+        default="torch",
+        help="engine that runs its best plan with the written settings (default: torch's own runtime)",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="MODULE:FACTORY",
+        help="run the layers of a model instead; the function returns (model, inputs of a microbatch)",
+    )
+    parser.add_argument(
+        "--baseline", action="store_true", help="also run the current or uniform plan, to measure the gain"
+    )
+    parser.add_argument(
+        "--run-changed",
+        action="store_true",
+        help="run settings that differ from those that scalana writes for the plan",
+    )
+    parser.add_argument("--steps", type=int, default=3, metavar="N", help="steps after the first (default: 3)")
+    parser.add_argument(
+        "--stretch",
+        type=positive,
+        metavar="X",
+        help="how many times as long as planned actions take (default: such that a typical one takes 20 ms, 50 ms "
+        "with megatron and deepspeed; 1 with --model)",
+    )
 
 
 def _layers(args: argparse.Namespace) -> None:

@@ -6,8 +6,7 @@ import argparse
 import sys
 
 from scalana import console
-from scalana.commands.analysing import told
-from scalana.commands.compare import add_scheduler, add_source, sources
+from scalana.commands.arguments import add_scheduler, add_source, rendered, sources, told
 from scalana.errors import CommandError
 
 
@@ -83,16 +82,7 @@ examples:
                 progress=progress,
             )
             drawing = report.to_timeline() if args.timeline else None
-            if args.format == "json":
-                text = report.to_json()
-            elif args.format == "html":
-                text = report.to_html()
-            elif args.format == "sarif":
-                text = report.to_sarif()
-            elif args.output:
-                text = report.to_text()
-            else:
-                text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
+            text = rendered(report, args.format, args.output)
         if args.timeline:
             if drawing is None:
                 raise CommandError(f"{args.folders[0]}: no pipeline was recorded, so there is no timeline to write")

@@ -9,7 +9,7 @@ import sys
 
 from scalana import console
 from scalana.commands import rl_workload
-from scalana.commands.analysing import told
+from scalana.commands.arguments import told
 from scalana.errors import CommandError
 
 TYPE_CHECKING = False

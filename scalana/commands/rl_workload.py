@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from scalana import console
-from scalana.commands.analysing import told
+from scalana.commands.arguments import told, whole
 from scalana.errors import CommandError
 
 if TYPE_CHECKING:
@@ -41,24 +41,9 @@ COSTS = ("7b-tp2", "32b-tp4")
 _SOURCE = "run folder, file of a workload, or files and folders that trainers wrote (docs/workloads.md)"
 
 
-def number(least: int) -> Callable[[str], int]:
-    """A whole number from ``least`` on, of the command line."""
-
-    def parsed(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
-        return value
-
-    return parsed
-
-
 def numbers(text: str) -> list[int]:
     """Whole numbers from 1 on, of the command line, without those that are there twice."""
-    return list(dict.fromkeys(number(1)(part.strip()) for part in text.split(",")))
+    return list(dict.fromkeys(whole(1)(part.strip()) for part in text.split(",")))
 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -73,62 +58,72 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
             "--format", choices=("text", "json"), default="text", help="format of the output (default: text)"
         )
         one.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of standard output")
-    characterize.add_argument("--svg", metavar="FILE", help="draw distributions, fits and steps into FILE")
-    characterize.add_argument(
-        "--save", metavar="FILE", help="write the workload itself into FILE (.jsonl or .jsonl.gz)"
-    )
-    generate.add_argument("-o", "--output", metavar="FILE", required=True, help="file to write (.jsonl or .jsonl.gz)")
-    generate.add_argument("--steps", type=number(1), metavar="N", help="number of steps (default: those of SOURCE)")
-    generate.add_argument("--prompts", type=number(1), metavar="N", help="prompts a step (default: the median)")
-    generate.add_argument("--answers", type=number(1), metavar="N", help="answers a prompt (default: the median)")
-    generate.add_argument(
+    _characterize_options(characterize)
+    _generate_options(generate)
+    _replay_options(replay)
+    for one in (generate, replay):
+        one.add_argument("--seed", type=whole(0), default=0, metavar="N", help="seed of what is drawn (default: 0)")
+    for one, entry in ((characterize, _characterize), (generate, _generate), (replay, _replay)):
+        one.set_defaults(workload=entry)
+
+
+def _characterize_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--svg", metavar="FILE", help="draw distributions, fits and steps into FILE")
+    parser.add_argument("--save", metavar="FILE", help="write the workload itself into FILE (.jsonl or .jsonl.gz)")
+
+
+def _generate_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="file to write (.jsonl or .jsonl.gz)")
+    parser.add_argument("--steps", type=whole(1), metavar="N", help="number of steps (default: those of SOURCE)")
+    parser.add_argument("--prompts", type=whole(1), metavar="N", help="prompts a step (default: the median)")
+    parser.add_argument("--answers", type=whole(1), metavar="N", help="answers a prompt (default: the median)")
+    parser.add_argument(
         "--lengths", choices=FAMILIES, default="auto", help="distribution of lengths (default: the best that fits well)"
     )
-    generate.add_argument("--drift", action="store_true", help="let lengths go on to change over the steps")
-    replay.add_argument(
+    parser.add_argument("--drift", action="store_true", help="let lengths go on to change over the steps")
+
+
+def _replay_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--policy",
         action="append",
         choices=POLICIES,
         help="how trajectories come to replicas; can be repeated (default: all that apply)",
     )
-    replay.add_argument("--replicas", type=number(1), metavar="N", help="replicas that generate (default: as recorded)")
-    replay.add_argument(
+    parser.add_argument("--replicas", type=whole(1), metavar="N", help="replicas that generate (default: as recorded)")
+    parser.add_argument(
         "--costs",
         metavar="ENGINE|RUN",
         help=f"costs, if SOURCE has none: of an engine ({' or '.join(COSTS)}), or of a recorded run",
     )
-    replay.add_argument(
+    parser.add_argument(
         "--compare",
         action="store_true",
         help="compare policies on the same devices: those that train ahead divide them in the fastest way",
     )
-    replay.add_argument(
+    parser.add_argument(
         "--devices", type=numbers, metavar="N,...", help="numbers of devices for --compare (default: as recorded)"
     )
-    replay.add_argument(
+    parser.add_argument(
         "--tensor",
         type=numbers,
         metavar="N,...",
         help="devices of a replica for --compare, the first as in the costs (default: 1, or those of the engine)",
     )
-    replay.add_argument("--slots", type=number(1), metavar="N", help="trajectories of a replica at once")
-    replay.add_argument(
+    parser.add_argument("--slots", type=whole(1), metavar="N", help="trajectories of a replica at once")
+    parser.add_argument(
         "--staleness",
-        type=number(0),
+        type=whole(0),
         default=4,
         metavar="N",
         help="updates that weights may lack with async (default: 4)",
     )
-    replay.add_argument(
-        "--draws", type=number(0), default=0, metavar="N", help="compare with N workloads drawn from the first half"
+    parser.add_argument(
+        "--draws", type=whole(0), default=0, metavar="N", help="compare with N workloads drawn from the first half"
     )
-    replay.add_argument(
+    parser.add_argument(
         "--record", metavar="DIR", help="play the first policy with real processes, and record them into DIR"
     )
-    for one in (generate, replay):
-        one.add_argument("--seed", type=number(0), default=0, metavar="N", help="seed of what is drawn (default: 0)")
-    for one, entry in ((characterize, _characterize), (generate, _generate), (replay, _replay)):
-        one.set_defaults(workload=entry)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import sys
 import time
 
 from scalana import console
+from scalana.commands.arguments import within
 from scalana.commands.following import NEVER, add_following, following_words
 from scalana.errors import CommandError, UsageError
 from scalana.runtime.record import layout
@@ -56,7 +57,11 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
             "makes it",
         )
         parser.add_argument(
-            "--rate", metavar="HZ", type=_rate, default=layout.DEFAULT_RATE_HZ, help="samples per second (default: 200)"
+            "--rate",
+            metavar="HZ",
+            type=within(1, 10_000, "samples per second"),
+            default=layout.DEFAULT_RATE_HZ,
+            help="samples per second (default: 200)",
         )
         parser.add_argument(
             "--format", choices=("text", "json"), default="text", help="format of the report (default: text)"
@@ -130,7 +135,8 @@ output, after that of the job. The run folder keeps both (report.txt, report.jso
                 console.complain(note)
             begin = time.monotonic()
             with _followed(folder, part, args) as is_to_end:
-                returncode = supervise.execute(command, env, lambda: _write_info(place, info), is_to_end, came.append)
+                words = launch.started(command, env)
+                returncode = supervise.execute(words, env, lambda: _begun(place, info, part), is_to_end, came.append)
         except supervise.Signalled as signalled:
             _remove_unused(place)
             return supervise.exit_like(-signalled.number)
@@ -276,16 +282,6 @@ def _nothing_recorded(folder: str, command: list[str], missing: list[str], mpi: 
     return nothing_recorded.explain(command, [*missing, *layout.notes(folder)], mpi)
 
 
-def _rate(text: str) -> float:
-    try:
-        rate = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"not a number: {text!r}") from None
-    if not 1 <= rate <= 10_000:
-        raise argparse.ArgumentTypeError(f"{text} is outside 1 ... 10000 samples per second")
-    return rate
-
-
 def _command(args: argparse.Namespace) -> list[str]:
     """The job: what followed ``--``, or the words after the options where there was no ``--``."""
     command = list(args.command)
@@ -317,6 +313,15 @@ def _take_place(args: argparse.Namespace, part: Part, command: list[str]) -> tup
         raise UsageError(f"{error} exists and is not empty: choose another folder with -o") from None
     except OSError as error:
         raise UsageError(f"cannot create the run folder {wanted or 'here'}: {error.strerror or error}") from None
+
+
+def _begun(place: Place, info: dict[str, object], part: Part) -> None:
+    """Leave in the run folder what is known when the job has begun."""
+    from scalana.job import launch
+
+    _write_info(place, info)
+    if part.is_whole:
+        launch.note_allocation(place.folder, os.environ)
 
 
 def _write_info(place: Place, info: dict[str, object]) -> None:

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from scalana import console
-from scalana.commands.compare import add_scheduler, add_source, compared, sources
+from scalana.commands.arguments import add_scheduler, add_source, rendered, sources, told, whole
 from scalana.errors import UsageError
 
 
@@ -26,7 +26,7 @@ predicts the loss. Several runs of one size show how much times vary.
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("folders", metavar="DIR", nargs="+", help="run folders, made by scalana run")
-        parser.add_argument("--at", metavar="RANKS", type=_ranks, help="predict the loss at this number of ranks")
+        parser.add_argument("--at", metavar="RANKS", type=whole(1), help="predict the loss at this number of ranks")
         parser.add_argument(
             "--scaling",
             choices=("auto", "weak", "strong"),
@@ -47,7 +47,7 @@ predicts the loss. Several runs of one size show how much times vary.
             raise UsageError("give at least two runs with different numbers of ranks")
         stated = None if args.scaling == "auto" else args.scaling
         memory.keep_freed()
-        with compared(), Progress(sys.stderr) as progress:
+        with told("the runs", "compare"), Progress(sys.stderr) as progress:
             report = comparison.scaling(
                 args.folders,
                 stated=stated,
@@ -56,21 +56,6 @@ predicts the loss. Several runs of one size show how much times vary.
                 scheduler=args.scheduler,
                 progress=progress,
             )
-            if args.format == "json":
-                text = report.to_json()
-            elif args.output:
-                text = report.to_text()
-            else:
-                text = report.to_text(width=console.width(sys.stdout), color=console.wants_color(sys.stdout))
+            text = rendered(report, args.format, args.output)
         console.deliver(text, args.output)
         return 0
-
-
-def _ranks(text: str) -> int:
-    try:
-        ranks = int(text)
-    except ValueError:
-        ranks = 0
-    if ranks < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of ranks")
-    return ranks

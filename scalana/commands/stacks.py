@@ -7,7 +7,7 @@ import sys
 import time
 
 from scalana import console
-from scalana.commands.analysing import told
+from scalana.commands.arguments import told
 
 _KEPT_S = 5.0
 

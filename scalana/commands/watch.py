@@ -9,8 +9,8 @@ import signal
 import sys
 
 from scalana import console
-from scalana.commands.analysing import told
-from scalana.commands.following import NEVER, add_following, step_count
+from scalana.commands.arguments import told, whole, within
+from scalana.commands.following import NEVER, add_following
 
 
 class WatchCommand:
@@ -36,12 +36,16 @@ the ranks.
             "--log", action="store_true", help="print lines about hangs and verdicts, until the run ends"
         )
         parser.add_argument(
-            "--every", metavar="SECONDS", type=_seconds, default=2.0, help="seconds between two looks (default: 2)"
+            "--every",
+            metavar="SECONDS",
+            type=within(0.2, 3600, "seconds"),
+            default=2.0,
+            help="seconds between two looks (default: 2)",
         )
         parser.add_argument(
             "--last",
             metavar="N",
-            type=step_count,
+            type=whole(1),
             default=20,
             help="how many of the last steps are analysed (default: 20)",
         )
@@ -84,13 +88,3 @@ def _follow(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing stays behind
     follower = Follower(args.folder, orders, lambda text: console.complain(text.replace("\n", "\n  ")))
     return follower.run(lambda: os.getppid() != parent)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"not a number: {text!r}") from None
-    if not 0.2 <= value <= 3600:
-        raise argparse.ArgumentTypeError(f"{text} is outside 0.2 ... 3600 seconds")
-    return value

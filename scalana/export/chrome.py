@@ -7,23 +7,20 @@ record on, exact to the nanosecond.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.ranking import ranked
-from scalana.export.lanes import layers
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import own_first
 from scalana.report import names
 from scalana.report.findings.claims import claim
 from scalana.runtime.operations import BY_CODE
 from scalana.runtime.record.format import SPAN_TYPES
 from scalana.version import __version__
-
-if TYPE_CHECKING:
-    from scalana.detectors.analysis import Analysis
-    from scalana.graphs.arrays.types import FloatArray, IntArray
 
 Event = dict[str, Any]
 
@@ -199,3 +196,27 @@ def _meta(what: str, rank: int, tid: int, **args: object) -> Event:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def layers(begin: Sequence[int], end: Sequence[int]) -> list[int]:
+    """For each slice the first layer in which it lies beside the others, inside one of them, or around it.
+
+    Slices have to be in the order of their beginnings, of those that begin together the longest first.
+
+    >>> layers([0, 1, 3, 5], [4, 2, 6, 6])
+    [0, 0, 1, 1]
+    """
+    open_ends: list[list[int]] = []
+    chosen = []
+    for first, last in zip(begin, end, strict=True):
+        for layer, ends in enumerate(open_ends):
+            while ends and ends[-1] <= first:
+                ends.pop()
+            if not ends or last <= ends[-1]:
+                ends.append(last)
+                chosen.append(layer)
+                break
+        else:
+            chosen.append(len(open_ends))
+            open_ends.append([last])
+    return chosen

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from scalana.detectors.analysis import Analysis
+from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.ppg import PPG
 from scalana.report import names
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from scalana.detectors.analysis import Analysis
-    from scalana.graphs.arrays.types import IntArray
-    from scalana.graphs.ppg import PPG
 
 METRICS = {
     "time": "time_s",

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from scalana.detectors.analysis import Analysis
 from scalana.export import chrome, hatchet, speedscope
-
-if TYPE_CHECKING:
-    from scalana.detectors.analysis import Analysis
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.targets import TargetKind
+from scalana.graphs.ppg import PPG
 from scalana.report import names
 from scalana.report.values import plain
 from scalana.version import __version__
-
-if TYPE_CHECKING:
-    from scalana.detectors.analysis import Analysis
-    from scalana.graphs.ppg import PPG
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 BLAMED = "waiting of other ranks, by causing rank"

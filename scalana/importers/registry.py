@@ -10,7 +10,7 @@ from scalana.importers import flight_dump, flight_run, kineto, write_run
 from scalana.importers.errors import DamagedTrace, TraceError
 from scalana.importers.files import TraceFile, trace_files
 from scalana.importers.flight_dump import Dump
-from scalana.importers.tables import operations, table_file, table_run
+from scalana.importers.tables import operations, table_run
 from scalana.importers.tables.operations import Table
 from scalana.importers.trace import RankTrace
 
@@ -33,7 +33,7 @@ class Format:
 
 
 FORMATS = (
-    Format("table of operations", table_file.recognises, operations.read, table_run.write, by_rank=False),
+    Format("table of operations", operations.recognises, operations.read, table_run.write, by_rank=False),
     Format("flight recorder", flight_dump.recognises, flight_dump.read, flight_run.write),
     Format("kineto", kineto.recognises, kineto.read, write_run.write),
 )

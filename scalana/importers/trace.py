@@ -7,6 +7,8 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
+from scalana.graphs.arrays.columns import ColumnTable
+
 
 class Kind(enum.IntEnum):
     """What an event of a trace is."""
@@ -30,7 +32,7 @@ class Track:
 
 
 @dataclass(slots=True)
-class Columns:
+class Columns(ColumnTable):
     """Events with a begin and an end, in the order of the file."""
 
     kind: array[int] = field(default_factory=lambda: array("b"))
@@ -44,9 +46,6 @@ class Columns:
     """Joins what is launched with its launch; -1 for none."""
     inputs: array[int] = field(default_factory=lambda: array("l"))
     """Row in :attr:`RankTrace.inputs`, -1 where the trace has none."""
-
-    def __len__(self) -> int:
-        return len(self.kind)
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -53,6 +54,31 @@ def mpi_environment(
     prepared = prepare(command, environ, tell, expected=expected)
     recorded = {**environ, **prepared.environment}
     return {**recorded, **handed_on(command, recorded)}, prepared.notes
+
+
+def note_allocation(folder: str, environ: Mapping[str, str]) -> None:
+    """Leave in a run folder on which other hosts of a job of Slurm ranks may be started: their records may be there."""
+    from scalana.job import parts
+
+    here = os.uname().nodename
+    hosts = parts.hosts_listed(environ.get("SLURM_JOB_NODELIST", ""))
+    others = [host for host in hosts if host != here.partition(".")[0]]
+    with contextlib.suppress(OSError):
+        if others:
+            layout.note_launch(folder, layout.process_name(here, os.getpid()), others)
+
+
+def started(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """The words that a job is started with.
+
+    A launcher of MPI that is linked statically preloads nothing. ``env``, which starts it, does so in its place
+    (``runtime/mpi/agent/hosts.c``).
+    """
+    from scalana.runtime.mpi import forwarding, job
+
+    path = command[0] if os.sep in command[0] else job.in_path(command[0], environ)
+    is_ours = "SCALANA_MPI_WRAPPERS" in environ and forwarding.launcher_at(command) == 0 and job.is_static(path)
+    return ["/usr/bin/env", path, *command[1:]] if is_ours else list(command)
 
 
 def stands_behind_the_launcher(command: Sequence[str], environ: Mapping[str, str]) -> bool:

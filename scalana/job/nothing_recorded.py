@@ -38,6 +38,14 @@ def explain(command: Sequence[str], notes: Sequence[str] = (), mpi: bool = False
             f"{shell} passes on no environment to other hosts: put `scalana run --` before the command that it starts "
             "there (docs/hosts.md)"
         )
+    if os.path.basename(command[0]) == "sbatch" and not {"-W", "--wait"}.intersection(command):
+        return (
+            "sbatch returns before its job starts: put `scalana run --` before the launcher in the batch script "
+            "(docs/batch-systems.md)"
+        )
+    exported = _exported(command)
+    if python is None and exported:
+        return f"srun passes on no variables but {exported}: add ALL to --export or SLURM_EXPORT_ENV (docs/hosts.md)"
     if python is None and mpi:
         return (
             f"{command[0]} started no Python program and no program that called MPI, or passed no environment on to "
@@ -57,6 +65,15 @@ def _remote_shell(command: Sequence[str]) -> str:
     scripts = b"\n".join(texts(words, os.environ))
     named = {os.path.basename(word) for word in words} | {os.fsdecode(word) for word in re.findall(rb"[\w-]+", scripts)}
     return next((shell for shell in launchers.REMOTE_SHELLS if shell in named), "")
+
+
+def _exported(command: Sequence[str]) -> str:
+    """What alone ``srun`` hands on of its environment, by its options or variables; empty if that is all."""
+    words = programs(command, os.environ)
+    said = " ".join([*words, *(os.fsdecode(text) for text in texts(words, os.environ))])
+    set_before = os.environ.get("SRUN_EXPORT_ENV") or os.environ.get("SLURM_EXPORT_ENV", "")
+    lists = re.findall(r"\bsrun\b.*?\s--export[= ](\S+)", said) or [set_before] * bool(re.search(r"\bsrun\b", said))
+    return next((one for one in lists if one and "ALL" not in one.split(",")), "")
 
 
 def _python_of(command: Sequence[str]) -> tuple[str | None, Sequence[str]]:

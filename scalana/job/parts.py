@@ -142,7 +142,8 @@ def _tasks_of_slurm(command: Sequence[str], environ: Mapping[str, str]) -> Part 
     if not job or not step.isdecimal() or count < 2:
         return None
     again = environ.get("SLURM_RESTART_COUNT", "0")
-    head = first_host(environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST", ""))
+    hosts = hosts_listed(environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST", ""))
+    head = hosts[0] if hosts else ""
     key, label = f"slurm {job}.{step} {again}", f"slurm-{job}.{step}" + (f"-restart{again}" if again != "0" else "")
     return _started(key, label, index=_number(environ.get("SLURM_PROCID", "")), least=count, most=count, head=head)
 
@@ -195,14 +196,26 @@ def named_job(name: str, part: Part) -> Part:
     return Part(f"job {name}", label, part.index, part.count, part.most, part.head)
 
 
-def first_host(nodes: str) -> str:
-    """The first host of a list as Slurm writes it.
+def hosts_listed(nodes: str) -> list[str]:
+    """The hosts of a list as Slurm writes it.
 
-    >>> first_host("node[03-05,11],login"), first_host("a1,a2"), first_host("")
-    ('node03', 'a1', '')
+    >>> hosts_listed("node[03-05,11],login"), hosts_listed("r[0-1]n[1-2]"), hosts_listed("")
+    (['node03', 'node04', 'node05', 'node11', 'login'], ['r0n1', 'r0n2', 'r1n1', 'r1n2'], [])
     """
-    found = re.match(r"([^,\[]*)(?:\[(\w+))?", nodes)
-    return f"{found.group(1)}{found.group(2) or ''}" if found else ""
+    found = []
+    for host in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", nodes):
+        names = [""]
+        for number, text in enumerate(re.split(r"\[([^\]]*)\]", host)):  # what is in brackets is every other one
+            ends = _numbered(text) if number % 2 else [text]
+            names = [name + end for name in names for end in ends]
+        found += names
+    return found
+
+
+def _numbered(ranges: str) -> list[str]:
+    parts = [(first, last or first) for first, _, last in (part.partition("-") for part in ranges.split(","))]
+    known = [(first, last) for first, last in parts if first.isdecimal() and last.isdecimal()]
+    return [f"{number:0{len(first)}d}" for first, last in known for number in range(int(first), int(last) + 1)]
 
 
 def _started(key: str, label: str, *, index: int, least: int, most: int, head: str) -> Part:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.annotate.replayed import REPLAY_ERROR
 from scalana.detectors.ranking import ranked
+from scalana.graphs.run_info import RunInfo
 from scalana.report.findings.entry import finding_entry, process_entry
 from scalana.report.findings.order import faults_of, warnings
 from scalana.report.headline import headline
 from scalana.report.topics.table import entries_of
 from scalana.report.topics.time import entry
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from scalana.detectors.analysis import Analysis
-    from scalana.graphs.run_info import RunInfo
 
 SCHEMA = "scalana.report/1"
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.efficiency.run_efficiency import EFFICIENCY
 from scalana.detectors.thresholds.seconds import HANG_S
 from scalana.detectors.thresholds.shares import SLIGHT
@@ -13,9 +12,6 @@ from scalana.report.document.sections import texts
 from scalana.report.topics import places, steps
 from scalana.report.topics.time import shown_time
 from scalana.runtime.operations import BY_CODE
-
-if TYPE_CHECKING:
-    from scalana.detectors.analysis import Analysis
 
 
 def lines(analysis: Analysis) -> tuple[str, ...]:

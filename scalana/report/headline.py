@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.finding import Finding
 from scalana.detectors.thresholds.shares import WORTH_IF_ONCE
 from scalana.report import names
+from scalana.report.document.changes import KnownChange
 from scalana.report.topics.table import changes_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.finding import Finding
-    from scalana.report.document.changes import KnownChange
 
 
 def headline(analysis: Analysis, faults: Sequence[Finding]) -> tuple[str, str]:

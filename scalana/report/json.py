@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
+from scalana.detectors.analysis import Analysis
 from scalana.report.data import document
-
-if TYPE_CHECKING:
-    from scalana.detectors.analysis import Analysis
 
 
 def render(analysis: Analysis) -> str:

@@ -7,21 +7,19 @@ import json
 import linecache
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.finding import Finding, Hop
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.ranking import ranked
+from scalana.graphs.run_info import RunInfo
 from scalana.report import names
 from scalana.report.findings.claims import claim
 from scalana.report.findings.order import warnings
 from scalana.report.findings.sentences import cost
 from scalana.report.values import plain
 from scalana.version import __version__
-
-if TYPE_CHECKING:
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.finding import Finding, Hop
-    from scalana.graphs.run_info import RunInfo
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.workload.costs import Decode
 
@@ -69,7 +70,7 @@ class StepTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(ColumnTable):
     """Trajectories, one row each, by step and in the order in which they were begun."""
 
     step: IntArray
@@ -99,9 +100,6 @@ class Workload:
     """What generation costs, as fitted to the run; None where nothing shows it."""
     times: StepTimes | None = field(default=None)
     """What the steps took; None where nothing shows it."""
-
-    def __len__(self) -> int:
-        return len(self.step)
 
     @property
     def steps(self) -> int:

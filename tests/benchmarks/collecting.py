@@ -23,8 +23,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from scalana.job import transfer  # noqa: E402
+from scalana.job.gathering import send  # noqa: E402
 from scalana.job.receiving import Receiver  # noqa: E402
-from scalana.job.sending import send  # noqa: E402
 from scalana.runtime.record import layout  # noqa: E402
 
 DYING = 10

@@ -43,8 +43,8 @@ from scalana.detectors.pipeline.plans.list_schedule import Policy, list_schedule
 from scalana.detectors.pipeline.plans.means import fixed_order, uniform_plan  # noqa: E402
 from scalana.detectors.pipeline.plans.profile import LayerProfile, ProfileError  # noqa: E402
 from scalana.detectors.pipeline.plans.profile_file import read_document  # noqa: E402
+from scalana.detectors.pipeline.plans.proposal import without_wall  # noqa: E402
 from scalana.detectors.pipeline.plans.search import BASIC, Effort, search  # noqa: E402
-from scalana.detectors.pipeline.plans.walls import without_wall  # noqa: E402
 
 IDEAL = ENGINES["ideal"]
 FAMILIES = (

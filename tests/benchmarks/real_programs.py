@@ -10,6 +10,7 @@ where the report has to find nothing. The difference of the two loops is what th
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import shutil
@@ -24,6 +25,7 @@ from statistics import median
 from scalana import api
 from scalana.detectors.finding import Finding
 from scalana.graphs.run_info import RunInfo
+from tests.benchmarks.frameworks.planted import known
 
 FOLDER = Path(__file__).resolve().parent / "frameworks"
 LIMIT_S = 400
@@ -131,7 +133,8 @@ class Outcome:
     run_s: float
     """Of the loop with the fault."""
     findings_without: int
-    """That name some processes and not all of a kind: a pool that is waited for is what the program is for."""
+    """That name some processes and not all of a kind, as the main process is: a pool, or its parent, that is waited
+    for is what the program is for."""
     said_without: str
     load: float
 
@@ -173,13 +176,10 @@ def recorded(program: Program, commands: Path, work: Path, planted: bool) -> dic
     job = [str(commands / launcher[0]), *launcher[1:], str(FOLDER / program.words[0]), *program.words[1:]]
     words = [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(work / "run"), "--", *job]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
-    known = [json.loads(one.read_text(encoding="utf-8")) for one in (work / "truth").iterdir()]
-    if done.returncode or not any("loop" in one for one in known):
+    measured = known(work / "truth")
+    if done.returncode or not any(one["loop"] for one in measured):
         raise Failed(f"{program.name}: {' '.join(words)}:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
-    return {
-        "spent": sum(one.get("spent", 0.0) for one in known),
-        "loop": max(one.get("loop", 0.0) for one in known),
-    }
+    return {"spent": sum(one["spent"] for one in measured), "loop": max(one["loop"] for one in measured)}
 
 
 def tried(program: Program, commands: Path, work: Path) -> Outcome:
@@ -190,7 +190,7 @@ def tried(program: Program, commands: Path, work: Path) -> Outcome:
     analysis = api.analyze(work / "with" / "run")
     quiet = api.analyze(work / "without" / "run")
     run = quiet.ppg.run
-    alarms = [one for one in quiet.findings if not _processes(one, run).startswith("all ")]
+    alarms = [one for one in quiet.findings if not _processes(one, run).startswith(("all ", "the "))]
     first = analysis.findings[0] if analysis.findings else None
     right = first is not None and _is_right(first, program, analysis.ppg.run)
     return Outcome(
@@ -220,9 +220,12 @@ def _is_right(finding: Finding, program: Program, run: RunInfo) -> bool:
 
 
 def marked_lines(name: str, mark: str) -> list[int]:
-    """Lines of a file that a mark is behind."""
-    lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
-    return [number for number, line in enumerate(lines, 1) if line.endswith(f"# <- {mark}")]
+    """Lines of a file that a mark is behind, and the others of their statements."""
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    marked = {number for number, line in enumerate(text.splitlines(), 1) if line.endswith(f"# <- {mark}")}
+    simple = [one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.stmt) and not hasattr(one, "body")]
+    spans = [range(one.lineno, (one.end_lineno or one.lineno) + 1) for one in simple]
+    return sorted(marked.union(*(span for span in spans if marked.intersection(span))))
 
 
 def _processes(finding: Finding, run: RunInfo) -> str:

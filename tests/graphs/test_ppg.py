@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from scalana.graphs.structure.psg import VertexKind
 from scalana.runtime.operations import BY_NAME
+from scalana.runtime.record import layout
 from scalana.runtime.record.format import EVENT_ANY_SOURCE, EVENT_COMPLETION, EVENT_POST, STATE_RUNNING
 from tests.graphs.runs import FILE, MS, Rank, build, by_name, make_ranks
 from tests.graphs.runs import LIBRARY as LIB
@@ -323,6 +324,23 @@ def test_notes_of_recorders_are_passed_on(tmp_path):
     ppg = build(tmp_path)
     assert ppg.run.notes == ["rank 0: something was not recorded", "process 7 is not recorded: OSError"]
     assert any("broken.rec" in w for w in ppg.run.warnings)
+
+
+@pytest.mark.parametrize(("uses_mpi", "calls"), [(False, True), (True, True), (False, False)])
+def test_a_host_that_lacks_the_recorder_for_mpi_matters_to_jobs_of_mpi(tmp_path, uses_mpi, calls):
+    """Launchers that may start programs of MPI start others, too, whose calls show that. Each note is listed once."""
+    ranks = make_ranks(tmp_path, 2)
+    note = f"{layout.WITHOUT_MPI} host1, which has none"
+    for rank in ranks:
+        rank.writer.note(note)
+        rank.work("mask", 20)
+        if uses_mpi:
+            rank.writer.meta("mpi", "MPICH Version: 5")
+        if calls:
+            rank.call("barrier", rank.now + 1)
+        rank.end()
+    (tmp_path / "records" / "host1-1-0.note").write_text(f"{note}\n")
+    assert build(tmp_path).run.notes == ([] if calls and not uses_mpi else [f"ranks 0, 1: {note}"])
 
 
 def test_views_for_people(tmp_path):

@@ -15,7 +15,7 @@ import scalana
 from scalana.cli import main
 from scalana.importers.errors import TraceError
 from scalana.importers.registry import import_traces
-from scalana.importers.tables import table_file
+from scalana.importers.tables import operations
 from scalana.importers.tables.operation_kinds import Role, kind_of
 from tests.importers.tables import STUDY, Job, study_text, text_of
 
@@ -245,11 +245,11 @@ def test_parquet_without_what_reads_it_says_what_to_install(tmp_path, monkeypatc
 
 
 def test_what_is_no_table_is_left_to_others():
-    assert table_file.recognises(b"rank,kind,begin_s,end_s\n")
-    assert table_file.recognises(b'{"rank": 0, "kind": "forward", "begin_s": 0.5}\n')
-    assert not table_file.recognises(b'{"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 0}}')
-    assert not table_file.recognises(b'{"traceEvents": [{"name": "x", "ph": "X", "rank": 1, "kind": 2}]}')
-    assert not table_file.recognises(b"name,value\n")
+    assert operations.recognises(b"rank,kind,begin_s,end_s\n")
+    assert operations.recognises(b'{"rank": 0, "kind": "forward", "begin_s": 0.5}\n')
+    assert not operations.recognises(b'{"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 0}}')
+    assert not operations.recognises(b'{"traceEvents": [{"name": "x", "ph": "X", "rank": 1, "kind": 2}]}')
+    assert not operations.recognises(b"name,value\n")
 
 
 def test_kinds_are_known_by_many_names():

@@ -116,6 +116,6 @@ def test_workers_that_ask_a_manager_are_told_how_often_and_where(tmp_path: Path)
 
 
 def test_requests_are_said_with_their_number_and_their_time() -> None:
-    known = Serialising(REQUESTS, 24_000, 0, 3.5)
+    known = Serialising(REQUESTS, 24_000, 0, 3.5, 0.001, unpickled=False)
     finding = replace(found("late-ranks", 4.0), evidence=Evidence(serialising=known))
     assert "24,000 requests to the process of a multiprocessing Manager (3.50 s in all)" in serialising(finding)

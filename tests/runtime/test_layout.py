@@ -29,6 +29,7 @@ def test_c_has_the_same_names() -> None:
         "JOB_VARIABLE": layout.JOB_VARIABLE,
         "NATIVE_VARIABLE": layout.NATIVE_VARIABLE,
         "PRELOAD_VARIABLE": layout.PRELOAD_VARIABLE,
+        "WITHOUT_MPI": layout.WITHOUT_MPI,
         "RUN_WORLDS": layout.WORLDS,
         "RUN_LAUNCHES": layout.LAUNCHES,
         "RUN_RECORDS": layout.RECORDS,

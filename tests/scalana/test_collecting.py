@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from scalana.job import gathering, meeting, transfer
+from scalana.job.gathering import send
 from scalana.job.meeting import Place, take_place
 from scalana.job.parts import Part
 from scalana.job.receiving import Receiver
-from scalana.job.sending import send
 from scalana.runtime.record import layout
 
 PARTS = [Part("torchrun x", "x", index, 2, 2, "127.0.0.1") for index in range(2)]

@@ -14,7 +14,7 @@ import pytest
 import scalana
 from scalana.commands.export import NAMES
 from scalana.detectors.analysis import Analysis
-from scalana.export.lanes import layers
+from scalana.export.chrome import layers
 from scalana.export.registry import FORMATS
 from scalana.export.speedscope import BLAMED
 from scalana.runtime.record.format import LANE_SLOT, SPAN_TYPE

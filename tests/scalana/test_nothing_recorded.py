@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from scalana.job.nothing_recorded import explain
 
 
@@ -13,6 +15,22 @@ def script(path: Path, first: str) -> str:
     path.write_text(f"{first}\nprint(1)\n")
     path.chmod(0o755)
     return str(path)
+
+
+@pytest.mark.parametrize(
+    ("command", "exported", "named"),
+    [
+        (["srun", "-n", "2", "--export=NONE", "hostname"], "", "but NONE:"),
+        (["sh", "-c", "srun --export PATH,A=1 hostname"], "", "but PATH,A=1:"),
+        (["srun", "hostname"], "NONE", "but NONE:"),
+        (["srun", "--export=ALL,A=1", "hostname"], "NONE", "no program that called MPI"),
+        (["mpirun", "hostname"], "NONE", "no program that called MPI"),
+        (["sbatch", "job.sh"], "", "in the batch script"),
+    ],
+)
+def test_what_slurm_passes_on(monkeypatch: pytest.MonkeyPatch, command: list[str], exported: str, named: str) -> None:
+    monkeypatch.setenv("SLURM_EXPORT_ENV", exported)
+    assert named in explain(command, mpi=True)
 
 
 def test_programs_that_are_not_python(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from scalana.report import names
 from scalana.report.findings import sentences
 from scalana.report.html import markup, page
 from scalana.report.html.bars import PALETTE
-from scalana.report.html.style import STYLE
+from scalana.report.html.page import STYLE
 from scalana.report.topics import ranks
 from tests.scalana.command import command
 from tests.scalana.examples import balanced, late_rank

@@ -16,9 +16,9 @@ from scalana.graphs.host_cores import HostCores
 from scalana.graphs.samples.unseen import Unseen
 from scalana.graphs.structure.psg import VertexKind
 from scalana.report import names, text
+from scalana.report.findings.cause import excerpt
 from scalana.report.findings.claims import claim
 from scalana.report.findings.sentences import cost
-from scalana.report.findings.source import excerpt
 from tests.known import evidence
 from tests.scalana.examples import LATE_LINE, balanced, late_rank
 

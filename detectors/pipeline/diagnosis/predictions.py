@@ -218,11 +218,6 @@ def held(program: Program, cut: IntArray) -> float:
     return float(peak_activations(program, np.diff(cut).astype(float)).max())
 
 
-def divide_stages(costs: FloatArray, parts: int) -> FloatArray:
-    """Costs of layers ``[4, stages * parts]`` where only those of stages are known: each is divided evenly."""
-    return np.repeat(costs / parts, parts, axis=1)
-
-
 def without_causes(switches: Switches) -> list[Prediction]:
     """The measured order with one cause gone; seconds of a step on average."""
     measured = switches.measured

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from scalana.detectors.whatif.step_work import StepWork
+from scalana.graphs.arrays.columns import concatenate
 from scalana.graphs.spans.actions import KINDS, Pipeline
 from scalana.graphs.spans.span_columns import Spans
 from scalana.graphs.timeline import Timeline
@@ -31,13 +32,9 @@ def job_work(pipelines: Sequence[Pipeline], spans: Spans, timeline: Timeline) ->
     parts = [_actions(pipeline, number, main) for number, pipeline in enumerate(pipelines)]
     if len({int(part.stage.max(initial=-1)) for part in parts}) > 1 or not all(len(part) for part in parts):
         return None
-    actions = _joined(parts)
-    whole = _joined([actions, _optimizers(actions, spans, main)])
+    actions = concatenate(parts, StepWork)
+    whole = concatenate([actions, _optimizers(actions, spans, main)], StepWork)
     return whole.take(np.lexsort((whole.begin_s, whole.location)))
-
-
-def _joined(parts: Sequence[StepWork]) -> StepWork:
-    return StepWork(*(np.concatenate([getattr(one, name) for one in parts]) for name in StepWork.__dataclass_fields__))
 
 
 def _actions(pipeline: Pipeline, replica: int, main: np.ndarray) -> StepWork:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scalana.detectors.pipeline.measured.replayable import ActionRows
 from scalana.detectors.pipeline.model.actions import Kind
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.intervals import length_between
-from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
 from scalana.runtime.operations import OPERATIONS
 
@@ -17,7 +18,7 @@ REDUCES = np.array([row.code for row in OPERATIONS if row.name in ("allreduce", 
 
 
 @dataclass(frozen=True)
-class Reductions:
+class Reductions(ColumnTable):
     """Waiting calls, sorted by rank and time, ``[calls]`` all."""
 
     rank: IntArray
@@ -27,10 +28,6 @@ class Reductions:
     end_s: FloatArray
     call: IntArray
     """Row in the timeline's calls."""
-
-    def take(self, chosen: BoolArray) -> Reductions:
-        """Some of them."""
-        return Reductions(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
     def since(self, begin_s: float) -> IntArray:
         """The calls that begin from a time on: rows of the timeline's calls."""

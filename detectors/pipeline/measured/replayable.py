@@ -18,11 +18,12 @@ from scalana.detectors.pipeline.model.simulate import Deadlock, Links, Setting, 
 from scalana.detectors.thresholds.limits import ACTIONS_REPLAYED
 from scalana.detectors.thresholds.seconds import SAME_TIME_S
 from scalana.detectors.thresholds.shares import MISREAD
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class ActionRows:
+class ActionRows(ColumnTable):
     """Measured actions, in any order; seconds on one clock for all ranks, ``[rows]`` all."""
 
     step: IntArray
@@ -74,10 +75,6 @@ class ActionRows:
         for name, missing in absent.items():
             if len(getattr(self, name)) != len(self.step):
                 object.__setattr__(self, name, np.full(len(self.step), missing))
-
-    def take(self, chosen: IntArray | BoolArray) -> ActionRows:
-        """Some of the rows."""
-        return ActionRows(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True)

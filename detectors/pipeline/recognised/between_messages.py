@@ -9,7 +9,7 @@ communication) is cut off.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from scalana.detectors.thresholds.certainty import USUAL_RANGE
 from scalana.detectors.thresholds.factors import BACKWARD_PER_FORWARD
 from scalana.detectors.thresholds.seconds import NO_WORK_S
 from scalana.detectors.thresholds.shares import NEXT_TO_NOTHING
+from scalana.graphs.arrays.columns import ColumnTable, concatenate
 from scalana.graphs.arrays.intervals import length_between
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 
@@ -40,7 +41,7 @@ class Pause(IntEnum):
 
 
 @dataclass(frozen=True)
-class PauseRows:
+class PauseRows(ColumnTable):
     """Pauses in any order, those of one kind and rank apart from each other, ``[rows]`` all."""
 
     rank: IntArray
@@ -53,8 +54,7 @@ class PauseRows:
         """Those of the ranks that have a place (the others have -1), by that."""
         known = self.rank < len(place)
         known[known] = place[self.rank[known]] >= 0
-        rows = (getattr(self, column.name)[known] for column in fields(self))
-        return replace(PauseRows(*rows), rank=place[self.rank[known]])
+        return replace(self.take(known), rank=place[self.rank[known]])
 
     @property
     def meets(self) -> BoolArray:
@@ -68,16 +68,15 @@ class PauseRows:
 
     def with_others(self, rank: IntArray, begin_s: FloatArray, end_s: FloatArray) -> PauseRows:
         """These and others of the kind :attr:`Pause.OTHER`."""
-        more = (rank, np.full(len(rank), Pause.OTHER), begin_s, end_s)
-        pairs = zip((getattr(self, column.name) for column in fields(self)), more, strict=True)
-        return PauseRows(*(np.concatenate(pair) for pair in pairs))
+        more = PauseRows(rank, np.full(len(rank), Pause.OTHER), begin_s, end_s)
+        return concatenate([self, more], PauseRows)
 
 
 NO_PAUSES = PauseRows(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 
 
 @dataclass(frozen=True)
-class Events:
+class Events(ColumnTable):
     """Messages at their ends, sorted by place and time, ``[events]`` all."""
 
     place: IntArray
@@ -94,16 +93,10 @@ class Events:
     message: IntArray
     """A number that both ends of a message have."""
 
-    def take(self, chosen: BoolArray) -> Events:
-        """Some of them."""
-        return Events(*(getattr(self, column.name)[chosen] for column in fields(self)))
-
     def with_others(self, others: Events) -> Events:
         """These and other ones, sorted again."""
-        pairs = [(getattr(self, column.name), getattr(others, column.name)) for column in fields(self)]
-        both = Events(*(np.concatenate(pair) for pair in pairs))
-        order = np.lexsort((both.end_s, both.begin_s, both.place))
-        return Events(*(getattr(both, column.name)[order] for column in fields(self)))
+        both = concatenate([self, others], Events)
+        return both.take(np.lexsort((both.end_s, both.begin_s, both.place)))
 
     def numbered(self, number: IntArray, chunk: IntArray | None = None) -> Events:
         """The same with other numbers."""

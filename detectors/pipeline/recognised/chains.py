@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from scalana.detectors.pipeline.recognised.between_messages import Events
-from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
+from scalana.graphs.arrays.columns import ColumnTable
+from scalana.graphs.arrays.types import FloatArray, IntArray
 
 CAME, WENT = 0, 1
 """The two sides of a place."""
 
 
 @dataclass(frozen=True)
-class MessageRows:
+class MessageRows(ColumnTable):
     """Sends and receives in any order, ``[rows]`` all."""
 
     rank: IntArray
@@ -29,10 +30,6 @@ class MessageRows:
     """When the rank could go on."""
     message: IntArray
     """A number that both ends of a message have."""
-
-    def take(self, chosen: IntArray | BoolArray) -> MessageRows:
-        """Some of the rows."""
-        return MessageRows(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from scalana.detectors.pipeline.recognised.between_messages import Pause, PauseR
 from scalana.detectors.pipeline.recognised.chains import MessageRows
 from scalana.detectors.thresholds.seconds import NO_WORK_S
 from scalana.detectors.thresholds.shares import MINOR
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.hashing import distinct
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
@@ -23,7 +24,7 @@ RECEIVES = np.array([row.code for row in OPERATIONS if row.name == "recv"])
 
 
 @dataclass(frozen=True)
-class Messages:
+class Messages(ColumnTable):
     """Messages of which both ends are in the record, ``[messages]`` all; times of both ends."""
 
     source: IntArray
@@ -45,10 +46,6 @@ class Messages:
     """When its receiver began to wait for it."""
     came_s: FloatArray
     """When its receiver could go on."""
-
-    def take(self, chosen: IntArray | BoolArray) -> Messages:
-        """Some of them."""
-        return Messages(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
     def ends(self) -> MessageRows:
         """Each message as a send and a receive."""

@@ -18,6 +18,7 @@ from scalana.detectors.rl.recorded.pieces import Pieces
 from scalana.detectors.thresholds.counts import SEVERAL
 from scalana.detectors.thresholds.factors import SLOW_PROCESS, SLOWER
 from scalana.detectors.thresholds.shares import MAJORITY, MOST_STEPS, NEXT_TO_NOTHING
+from scalana.graphs.arrays.columns import ColumnTable, concatenate
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.spans.span_columns import Spans
@@ -98,16 +99,13 @@ class NamedPhases:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretches:
+class _Stretches(ColumnTable):
     """Stretches of time in which locations do one thing, each ``[stretches]``."""
 
     location: IntArray
     begin_s: FloatArray
     end_s: FloatArray
     doing: IntArray
-
-    def some(self, rows: IntArray | BoolArray) -> _Stretches:
-        return _Stretches(self.location[rows], self.begin_s[rows], self.end_s[rows], self.doing[rows])
 
 
 def named_phases(timeline: Timeline, psg: PSG, spans: Spans) -> NamedPhases | None:
@@ -119,14 +117,14 @@ def named_phases(timeline: Timeline, psg: PSG, spans: Spans) -> NamedPhases | No
     if not set(_IN_TURN) <= set(np.unique(meaning).tolist()):
         return None
     row_doing = _row_doings(timeline, meaning)
-    stretches = _joined(_of_work(timeline, row_doing), _of_calls(timeline, meaning))
+    stretches = concatenate([_of_work(timeline, row_doing), _of_calls(timeline, meaning)], _Stretches)
     rank = timeline.locations.rank[stretches.location].astype(np.int64)
     generate, train = (set(rank[stretches.doing == doing].tolist()) for doing in _IN_TURN)
     if not generate - train or not train:
         return None
-    generated = stretches.some(stretches.doing == Doing.GENERATION)
+    generated = stretches.take(stretches.doing == Doing.GENERATION)
     ended_s = np.sort(generated.end_s)
-    pieces = {one: _training_joined(_pieces(stretches.some(rank == one)), ended_s) for one in range(timeline.ranks)}
+    pieces = {one: _training_joined(_pieces(stretches.take(rank == one)), ended_s) for one in range(timeline.ranks)}
     ends = _steps_end(pieces[min(train)])
     begin_s = min(float(generated.begin_s.min()), ends[0])
     if len(ends) < SEVERAL or not (_is_of_learning(timeline, psg, row_doing) or _is_scored(stretches, begin_s, ends)):
@@ -253,11 +251,6 @@ def _of_calls(timeline: Timeline, meaning: IntArray) -> _Stretches:
     rows = np.flatnonzero((doing != int(Doing.OTHER)) & ~handed & (calls.exit_s > calls.enter_s))
     rows = rows[~np.isin(calls.operation[rows], (_TAKE, _REPLY))]
     return _Stretches(calls.location[rows].astype(np.int64), calls.enter_s[rows], calls.exit_s[rows], doing[rows])
-
-
-def _joined(one: _Stretches, other: _Stretches) -> _Stretches:
-    columns = (np.concatenate((getattr(one, name), getattr(other, name))) for name in _Stretches.__slots__)
-    return _Stretches(*columns)
 
 
 def _pieces(stretches: _Stretches) -> Pieces:

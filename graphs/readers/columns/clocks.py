@@ -10,7 +10,8 @@ Hosts without a common tick that hand things to each other, there and back, are 
 was handed over, which bounds the offset from both sides; the middle is taken (as in D. Mills' NTP, of the message that
 took the shortest time either way). Bounds that contradict each other show that the clocks drift: then the line is
 taken that fits between the bounds of all parts of the run. Where ticks let a message come before it was sent, as
-the return of ``MPI_Init`` may that is no common moment, messages bound the offset, too.
+the return of ``MPI_Init`` may that is no common moment, messages bound the offset, too. Of hosts that hand things on in
+one direction only, those that their receivers had waited for are ticks: they came when they were sent.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _DRIFT_TICKS = 8
 """Fewer common ticks than this say nothing about drift."""
 _DRIFT_SPAN_NS = 1_000_000_000
 """A drift is looked for over spans of a second and more."""
+_WAITED_NS = 1_000_000
+"""What was waited for longer than this came when it was handed over."""
 _FAR_NS = 1 << 62
 """Further than any clock is off."""
 _DRIFT_LIMIT = 500e-6
@@ -63,8 +66,8 @@ def estimate_clocks(
     ``guess_ns`` ``[hosts]`` is what to add to a host's monotonic clock to get real time (good to some milliseconds
     at best). The next arrays have one row per observed completion: which common tick, on which host, when by that
     host's monotonic clock. ``messages`` ``[5, messages]`` are from which host to which, when they were sent and
-    received by the clocks of these, and how long the receiver had waited. Hosts that share no tick and no messages
-    there and back, not even through others, keep the guess.
+    received by the clocks of these, and how long the receiver had waited. Hosts that share no tick, no messages
+    there and back, and none that were waited for, not even through others, keep the guess as far as messages allow it.
     """
     hosts = len(guess_ns)
     clocks = Clocks(
@@ -80,7 +83,10 @@ def estimate_clocks(
         for far in np.flatnonzero(joined[1:]) + 1 if messages is not None else ():
             _keep_within_messages(clocks, int(far), joined, messages)
     if messages is not None and not joined.all():
-        _join_by_messages(clocks, joined, messages)
+        while _join_by_messages(clocks, joined, messages) or _join_by_waits(clocks, joined, messages):
+            pass
+        for far in np.flatnonzero(~joined):
+            _keep_within_messages(clocks, int(far), joined, messages)
     return clocks
 
 
@@ -222,18 +228,32 @@ def _set_between(clocks: Clocks, far: int, bounds: _Bounds) -> None:
     clocks.offset_ns[far] = bounds.between(int(clocks.offset_ns[far]))
 
 
-def _join_by_messages(clocks: Clocks, joined: npt.NDArray[np.bool_], messages: IntArray) -> None:
-    """Set the clocks of hosts that have messages there and back with one whose clock is known."""
-    going = True
-    while going:
-        going = False
-        for far in np.flatnonzero(~joined).tolist():
-            bounds = _Bounds.of(clocks, far, joined, messages)
-            if not bounds.both_ways:
-                continue
-            _set_between(clocks, far, bounds)
-            clocks.ticks[far] = len(bounds.low_ns) + len(bounds.high_ns)
-            joined[far] = going = True
+def _join_by_messages(clocks: Clocks, joined: npt.NDArray[np.bool_], messages: IntArray) -> bool:
+    """Set the clocks of hosts that have messages there and back with one whose clock is known; whether any has."""
+    going = False
+    for far in np.flatnonzero(~joined).tolist():
+        bounds = _Bounds.of(clocks, far, joined, messages)
+        if not bounds.both_ways:
+            continue
+        _set_between(clocks, far, bounds)
+        clocks.ticks[far] = len(bounds.low_ns) + len(bounds.high_ns)
+        joined[far] = going = True
+    return going
+
+
+def _join_by_waits(clocks: Clocks, joined: npt.NDArray[np.bool_], messages: IntArray) -> bool:
+    """Set the clock of the first host that has messages in one direction with one whose clock is known, by those that
+    were waited for; whether there is one."""
+    for far in np.flatnonzero(~joined).tolist():
+        bounds = _Bounds.of(clocks, far, joined, messages[:, messages[4] >= _WAITED_NS])
+        own_ns = np.concatenate((bounds.low_at_ns, bounds.high_at_ns))
+        if not len(own_ns):
+            continue
+        _fit(clocks, far, own_ns, own_ns + np.concatenate((bounds.low_ns, bounds.high_ns)))
+        _keep_within_messages(clocks, far, joined, messages)
+        joined[far] = True
+        return True
+    return False
 
 
 def _between(low: int, high: int, waited_ns: tuple[int, int], guess: int) -> int:

@@ -18,7 +18,7 @@ from scalana.graphs.arrays.shards import Shard, chunks, each, shards
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.columns.call_tree import CallTree
 from scalana.graphs.readers.columns.clocks import Clocks, estimate_clocks
-from scalana.graphs.readers.columns.handed_over import handed_between, messages_between
+from scalana.graphs.readers.columns.handed_over import handed_between, messages_between, rooted_between
 from scalana.graphs.readers.columns.joining import find_joined, join
 from scalana.graphs.readers.columns.span_reading import SpanTable, linked, stacked_spans
 from scalana.graphs.readers.columns.stacked import stacked_events, stacked_samples
@@ -268,8 +268,8 @@ def _clocks(collected: Collected, host: IntArray, hosts: int) -> Clocks:
     messages = None
     if hosts > 1:
         events = collected.events
-        handed = handed_between(events, host), messages_between(events, collected.rank, host)
-        messages = np.concatenate(handed, axis=1)
+        of_ranks = [between(events, collected.rank, host) for between in (messages_between, rooted_between)]
+        messages = np.concatenate((handed_between(events, host), *of_ranks), axis=1)
     return estimate_clocks(_guess(collected.records, host, hosts), tick, of_host, complete_ns, messages)
 
 

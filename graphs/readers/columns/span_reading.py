@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalana.graphs.arrays.columns import narrow
+from scalana.graphs.arrays.columns import ColumnTable, narrow
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.columns.stacked import Stack
 from scalana.graphs.readers.folder.record_columns import Ints, Part
@@ -25,7 +25,7 @@ def _none(kind: npt.DTypeLike = np.int64) -> Any:
 
 
 @dataclass(slots=True)
-class Lanes:
+class Lanes(ColumnTable):
     """What spans lie on: threads, streams of devices, slots of engines. Every process with spans has one for those of
     which it is not known."""
 
@@ -41,9 +41,6 @@ class Lanes:
     """Row in the table of names ``[lanes]``."""
     location: Ints = _none()
     """Location of the timeline that the thread is, -1 for none ``[lanes]``."""
-
-    def __len__(self) -> int:
-        return len(self.process)
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import IntArray
 from scalana.graphs.readers.folder.records import Events
 from scalana.graphs.readers.processes.rank_selection import start_ns
@@ -45,7 +46,7 @@ class Totals:
 
 
 @dataclass(slots=True)
-class UnwrittenTime:
+class UnwrittenTime(ColumnTable):
     """How long threads were in calls that were not written, up to the next one that was."""
 
     thread: IntArray
@@ -57,12 +58,9 @@ class UnwrittenTime:
     cpu_ns: IntArray
     """``[rows]``"""
 
-    def __len__(self) -> int:
-        return len(self.thread)
-
 
 @dataclass(slots=True)
-class SpanTotals:
+class SpanTotals(ColumnTable):
     """Exact sums of the spans of processes that did not write all of them."""
 
     process: IntArray
@@ -77,9 +75,6 @@ class SpanTotals:
     """``[rows]``"""
     cpu_ns: IntArray
     """As far as it is known ``[rows]``."""
-
-    def __len__(self) -> int:
-        return len(self.process)
 
 
 class Communicators(dict[tuple[str, bytes], int]):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import BoolArray, IntArray
 
 
 @dataclass(slots=True)
-class Threads:
+class Threads(ColumnTable):
     """Threads of all processes."""
 
     process: IntArray
@@ -22,12 +23,9 @@ class Threads:
     location: IntArray
     """Row in the timeline's locations, -1 for a thread that is none ``[threads]``."""
 
-    def __len__(self) -> int:
-        return len(self.process)
-
 
 @dataclass(slots=True)
-class Samples:
+class Samples(ColumnTable):
     """Samples, sorted by (thread, time)."""
 
     thread: IntArray
@@ -43,12 +41,9 @@ class Samples:
     state: IntArray
     """``STATE_...`` ``[samples]``."""
 
-    def __len__(self) -> int:
-        return len(self.thread)
-
 
 @dataclass(slots=True)
-class Events:
+class Events(ColumnTable):
     """Communication events of all ranks as they were recorded."""
 
     process: IntArray
@@ -87,6 +82,3 @@ class Events:
     """When the operation was seen complete, -1 if that was not seen ``[events]``."""
     done_cpu_ns: IntArray
     """CPU clock of the issuing thread at that moment, -1 if unknown ``[events]``."""
-
-    def __len__(self) -> int:
-        return len(self.process)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scalana.graphs.arrays.columns import ColumnTable
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.spans.span_columns import Spans
 from scalana.runtime.record.span_kinds import EXPERTS
@@ -24,7 +25,7 @@ Key = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Uses:
+class Uses(ColumnTable):
     """Lookups of weights, those of a thread in order; columns are ``[uses]``."""
 
     row: IntArray
@@ -45,9 +46,6 @@ class Uses:
     """Seconds that this took, wherever; 0 where it was there."""
     bytes: FloatArray
     """Of the load."""
-
-    def __len__(self) -> int:
-        return len(self.row)
 
     def some(self, chosen: BoolArray | IntArray) -> Uses:
         """Some of them."""

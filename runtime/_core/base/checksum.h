@@ -1,6 +1,5 @@
 /* CRC-32 with the polynomial of zlib, and the stable hashes that names and thinning use. */
-#ifndef SCALANA_CHECKSUM_H
-#define SCALANA_CHECKSUM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ static inline uint64_t hash_finish(uint64_t hash)
     hash ^= hash >> 33;
     return hash;
 }
-
-#endif

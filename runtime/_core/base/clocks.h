@@ -1,6 +1,5 @@
 /* Clocks that cannot fail in a way that matters here. */
-#ifndef SCALANA_CLOCKS_H
-#define SCALANA_CLOCKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ static inline bool clock_thread_cpu_ns(pid_t tid, uint64_t *ns)
     *ns = (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
     return true;
 }
-
-#endif

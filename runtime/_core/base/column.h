@@ -1,5 +1,4 @@
-#ifndef SCALANA_COLUMN_H
-#define SCALANA_COLUMN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ static inline bool column_push(column *c, int64_t value)
     }
     return column_push_grown(c, value);
 }
-
-#endif

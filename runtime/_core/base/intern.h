@@ -1,6 +1,5 @@
 /* Hash tables of the recorder: code objects, call paths, totals. Ids start at 1; 0 means none, or no memory. */
-#ifndef SCALANA_INTERN_H
-#define SCALANA_INTERN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -90,5 +89,3 @@ void code_table_free(code_table *t);
 void path_table_free(path_table *t);
 void total_table_free(total_table *t);
 void span_total_table_free(span_total_table *t);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reads of this process' own memory that fail instead of faulting. */
-#ifndef SCALANA_MEMORY_H
-#define SCALANA_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ uintptr_t memory_lasting_from(uintptr_t address);
 void memory_forget_lasting(void);
 /* In the child after fork: /proc/self/mem of the parent is of no use. */
 void memory_after_fork(void);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What differs between CPython versions is a table of offsets (layout.h). The walk itself is written once, over reads that
  * cannot fault, and believes nothing: types are compared with the known type objects, lengths and depths are bounded. */
-#ifndef SCALANA_FRAMES_H
-#define SCALANA_FRAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ uint32_t frames_path_of_self_unlocked(path_cache *cache);
 /* The innermost frames of the calling thread, which may have let go of the interpreter's lock. 0 where they cannot be
  * read. */
 size_t frames_callers_of_self(frame_caller *callers, size_t capacity);
-
-#endif

@@ -1,7 +1,6 @@
 /* Where the fields of the interpreter's objects lie: one table, with a column for each version of CPython, taken from that
  * version's own headers. Comes after python_internals.h. */
-#ifndef SCALANA_FRAMES_LAYOUT_H
-#define SCALANA_FRAMES_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -124,4 +123,3 @@ static const frame_layout layout = {
 #undef CODE
 
 #endif /* SCALANA_FRAME_LAYOUT */
-#endif

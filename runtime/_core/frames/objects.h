@@ -1,7 +1,6 @@
 /* Frames and code objects of the interpreter as they lie in memory, and what is made of them. Comes after
  * python_internals.h. */
-#ifndef SCALANA_FRAMES_OBJECTS_H
-#define SCALANA_FRAMES_OBJECTS_H
+#pragma once
 
 #include <string.h>
 
@@ -120,4 +119,3 @@ static inline raw_frame raw_frame_at(const uint8_t *frame)
 }
 
 #endif /* SCALANA_FRAME_LAYOUT */
-#endif

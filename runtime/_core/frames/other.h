@@ -1,6 +1,5 @@
 /* The frames of another thread, which runs meanwhile. */
-#ifndef SCALANA_FRAMES_OTHER_H
-#define SCALANA_FRAMES_OTHER_H
+#pragma once
 
 #include "base/memory.h"
 #include "frames/types.h"
@@ -17,5 +16,3 @@ bool frames_of_thread(enum memory_access access, python_thread *thread, frame_st
 void frames_trust(stack_hints *hints, uintptr_t code);
 /* Whether this interpreter's frames and code objects fit where they are read to. */
 bool frames_fit(void);
-
-#endif

@@ -1,10 +1,7 @@
 /* Call paths by the public interface of the interpreter: for those whose frames have no layout here. */
-#ifndef SCALANA_FRAMES_PUBLIC_H
-#define SCALANA_FRAMES_PUBLIC_H
+#pragma once
 
 #include <stdint.h>
 
 /* Call path of the calling thread, which holds the interpreter's lock, in the interpreter's own words. */
 uint32_t frames_public_path(void);
-
-#endif

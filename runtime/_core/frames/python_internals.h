@@ -1,6 +1,5 @@
 /* Includes CPython's internal headers, whose own warnings are none of ours. */
-#ifndef SCALANA_PYTHON_INTERNALS_H
-#define SCALANA_PYTHON_INTERNALS_H
+#pragma once
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -22,5 +21,3 @@
 #include <internal/pycore_frame.h>
 #endif
 #pragma GCC diagnostic pop
-
-#endif

@@ -1,6 +1,5 @@
 /* The frames of a thread that does not run meanwhile. */
-#ifndef SCALANA_FRAMES_STACK_H
-#define SCALANA_FRAMES_STACK_H
+#pragma once
 
 #include "frames/types.h"
 
@@ -8,5 +7,3 @@
 void frames_stack_of_self(frame_stack *stack);
 void frames_stack_of_state(const void *thread_state, frame_stack *stack);
 size_t frames_callers_of_state(const void *thread_state, frame_caller *callers, size_t capacity);
-
-#endif

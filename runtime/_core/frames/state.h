@@ -1,6 +1,5 @@
 /* What all that reads frames goes by: whose frames are left out, and whether this interpreter's can be read at all. */
-#ifndef SCALANA_FRAMES_STATE_H
-#define SCALANA_FRAMES_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@ void frames_set_own_directory(const char *directory);
 bool frames_file_is_own(const char *file, size_t size);
 /* Whether the self-test of frames_prepare() has passed. */
 extern bool frames_are_usable;
-
-#endif

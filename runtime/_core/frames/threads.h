@@ -1,6 +1,5 @@
 /* The interpreter's list of threads, and the kernel's ids of them. */
-#ifndef SCALANA_FRAMES_THREADS_H
-#define SCALANA_FRAMES_THREADS_H
+#pragma once
 
 #include "base/memory.h"
 #include "frames/types.h"
@@ -12,5 +11,3 @@ size_t frames_threads(enum memory_access access, python_thread *threads, size_t 
 uintptr_t frames_main_interpreter(void);
 /* Finds what the list of threads is read by; NULL, or why it cannot be. */
 const char *frames_threads_prepare(void);
-
-#endif

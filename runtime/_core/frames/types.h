@@ -1,6 +1,5 @@
 /* Stacks of frames, and what is kept of a thread from one look at its stack to the next. Knows nothing of Python. */
-#ifndef SCALANA_FRAMES_TYPES_H
-#define SCALANA_FRAMES_TYPES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ typedef struct {
 typedef struct {
     uintptr_t code, globals;
 } frame_caller;
-
-#endif

@@ -1,6 +1,5 @@
 /* What Python passes to the module's functions, in C. Comes after Python.h. */
-#ifndef SCALANA_MODULE_ARGUMENTS_H
-#define SCALANA_MODULE_ARGUMENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ static inline PyObject *text_bytes(PyObject *text)
 {
     return PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
 }
-
-#endif

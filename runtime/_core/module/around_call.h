@@ -1,6 +1,5 @@
 /* The type `AroundCall` of Python. Comes after Python.h. */
-#ifndef SCALANA_AROUND_CALL_H
-#define SCALANA_AROUND_CALL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -8,5 +7,3 @@ extern PyTypeObject around_call_type;
 
 /* Makes it ready. False with an exception set. */
 bool around_call_ready(void);
-
-#endif

@@ -1,10 +1,7 @@
 /* Runs of Python's garbage collector, as spans. Comes after Python.h. */
-#ifndef SCALANA_COLLECTIONS_H
-#define SCALANA_COLLECTIONS_H
+#pragma once
 
 #include <stdbool.h>
 
 /* Adds the functions to the module. False with an exception set. */
 bool add_collections(PyObject *module);
-
-#endif

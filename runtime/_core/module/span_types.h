@@ -1,7 +1,6 @@
 /* Names of the types of spans, by their numbers in record/kinds.h: what a program says as `kind`. A test compares them
  * with SPAN_TYPES in runtime/record/format.py. */
-#ifndef SCALANA_SPAN_TYPES_H
-#define SCALANA_SPAN_TYPES_H
+#pragma once
 
 #include "record/kinds.h"
 
@@ -14,5 +13,3 @@ static const char *const span_type_names[SPAN_TYPES] = {
     [SPAN_WAIT] = "wait",             [SPAN_AWAIT] = "await",
     [SPAN_COLLECTION] = "collection", [SPAN_SERIALISATION] = "serialisation",
 };
-
-#endif

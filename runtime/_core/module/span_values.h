@@ -1,6 +1,5 @@
 /* Names and attributes of spans, from Python's objects. Comes after Python.h. */
-#ifndef SCALANA_SPAN_VALUES_H
-#define SCALANA_SPAN_VALUES_H
+#pragma once
 
 #include "record/spans.h"
 
@@ -14,5 +13,3 @@ span_attribute attribute_locked(PyObject *key, PyObject *value);
 /* What of a value is recorded: itself, or the number or text that it stands for. A new reference; NULL, without an
  * exception, if it has none. May run the value's own code. */
 PyObject *plain_value(PyObject *value);
-
-#endif

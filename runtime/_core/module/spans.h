@@ -1,10 +1,7 @@
 /* Spans for Python: the type `Span` and what our own recorders call. Comes after Python.h. */
-#ifndef SCALANA_MODULE_SPANS_H
-#define SCALANA_MODULE_SPANS_H
+#pragma once
 
 #include <stdbool.h>
 
 /* Adds both to the module. False with an exception set. */
 bool add_spans(PyObject *module);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A writer has no lock of its own: its owner serialises the calls. Sealing a block and writing it out are two steps, so
  * that the owner can let go of its lock while the disk is slow. */
-#ifndef SCALANA_RECORD_BLOCK_H
-#define SCALANA_RECORD_BLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ static inline bool writer_reserve(record_writer *w, size_t extra)
 {
     return (!w->stopped && w->active.size + extra <= w->active.capacity) || writer_grow(w, extra);
 }
-
-#endif

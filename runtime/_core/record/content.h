@@ -1,6 +1,5 @@
 /* What a record holds, as tables and columns. Knows nothing of Python. */
-#ifndef SCALANA_RECORD_CONTENT_H
-#define SCALANA_RECORD_CONTENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -115,5 +114,3 @@ static inline void saw(record_content *r, uint64_t time_ns)
         r->first_ns = time_ns;
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The values of records, one after the other, from the bytes of a block. */
-#ifndef SCALANA_RECORD_CURSOR_H
-#define SCALANA_RECORD_CURSOR_H
+#pragma once
 
 #include "record/content.h"
 
@@ -65,5 +64,3 @@ static inline uint64_t take_time(cursor *c)
 {
     return c->base_ns + (uint64_t)take_signed(c);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* One record after the other, from the bytes of a block into tables and columns. */
-#ifndef SCALANA_RECORD_DECODE_H
-#define SCALANA_RECORD_DECODE_H
+#pragma once
 
 #include "record/cursor.h"
 
@@ -10,5 +9,3 @@ bool content_begin(record_content *r);
 bool decode_record(record_content *r, cursor *c);
 /* Writes the world ranks of a group's members. */
 void record_group_ranks(const read_group *group, int32_t *ranks);
-
-#endif

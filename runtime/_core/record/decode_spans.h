@@ -1,6 +1,5 @@
 /* Spans, what they refer to, and records that are skipped. */
-#ifndef SCALANA_RECORD_DECODE_SPANS_H
-#define SCALANA_RECORD_DECODE_SPANS_H
+#pragma once
 
 #include "record/cursor.h"
 
@@ -10,5 +9,3 @@ bool spans_begin(record_content *r);
 bool decode_unwritten(record_content *r, cursor *c);
 /* Records that say how long they are. */
 bool decode_sized(record_content *r, cursor *c, uint8_t kind);
-
-#endif

@@ -1,6 +1,5 @@
 /* How values stand in a block: for the parts of the writer alone. */
-#ifndef SCALANA_RECORD_ENCODE_H
-#define SCALANA_RECORD_ENCODE_H
+#pragma once
 
 #include <string.h>
 
@@ -89,5 +88,3 @@ static inline void need_base(record_writer *w, uint64_t time_ns)
         put_time(w, time_ns);
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The hashes by which all ranks agree on which communication to keep where not all is. */
-#ifndef SCALANA_RECORD_KEYS_H
-#define SCALANA_RECORD_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -53,5 +52,3 @@ static inline bool is_kept(uint64_t key, uint32_t level)
 {
     return (key & ((UINT64_C(1) << level) - 1)) == 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Numbers of the record format, shared by the writer and the reader. runtime/record/format.py describes the format. */
-#ifndef SCALANA_RECORD_KINDS_H
-#define SCALANA_RECORD_KINDS_H
+#pragma once
 
 #define RECORD_FILE_MAGIC "SCALANA1"
 #define RECORD_FILE_VERSION 2u
@@ -105,5 +104,3 @@ enum operation_code {
     OPERATION_BLOCKED_PUT = 44,
     OPERATION_NEXT_BATCH = 45
 };
-
-#endif

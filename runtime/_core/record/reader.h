@@ -1,6 +1,5 @@
 /* Decodes a record file into tables and columns. Knows nothing of Python. The counterpart of writer.h. */
-#ifndef SCALANA_RECORD_READER_H
-#define SCALANA_RECORD_READER_H
+#pragma once
 
 #include "record/content.h"
 
@@ -21,5 +20,3 @@ typedef struct {
 /* Copies the records of a block's payload to `definitions` and `rest`, which have room for `size` bytes each, in their
  * order. Sums since the start belong to neither. False when memory is short. */
 bool record_split(const uint8_t *payload, size_t size, uint8_t *definitions, uint8_t *rest, split_result *result);
-
-#endif

@@ -1,6 +1,5 @@
 /* Names in a run folder, for processes without Python; runtime/record/layout.py has the same. */
-#ifndef SCALANA_RUN_LAYOUT_H
-#define SCALANA_RUN_LAYOUT_H
+#pragma once
 
 #define RUN_VARIABLE "SCALANA_RUN_DIR"
 #define RATE_VARIABLE "SCALANA_RATE_HZ"
@@ -8,6 +7,7 @@
 #define JOB_VARIABLE "SCALANA_JOB"
 #define NATIVE_VARIABLE "SCALANA_NATIVE" /* the process that records itself, without Python */
 #define PRELOAD_VARIABLE "SCALANA_PRELOAD" /* what a rank is to preload, if its host has it */
+#define WITHOUT_MPI "MPI calls are not recorded on" /* how a note on a host that does not have it begins */
 #define RUN_WORLDS "worlds"
 #define RUN_LAUNCHES "launches"
 #define DEFAULT_RATE_HZ 200.0
@@ -15,5 +15,3 @@
 #define RUN_RECORDS "records"
 #define RUN_RECORD_END ".rec"
 #define RUN_NOTE_END ".note"
-
-#endif

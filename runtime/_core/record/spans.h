@@ -1,6 +1,5 @@
 /* Encodes records of spans, and of what they refer to. */
-#ifndef SCALANA_RECORD_SPANS_H
-#define SCALANA_RECORD_SPANS_H
+#pragma once
 
 #include "base/intern.h"
 #include "record/block.h"
@@ -28,5 +27,3 @@ void record_string(record_writer *w, uint32_t id, const char *text, size_t size)
 void record_lane(record_writer *w, uint32_t id, enum lane_kind kind, int64_t thread, const char *name, size_t size);
 void record_span(record_writer *w, const span_record *s);
 void record_span_total(record_writer *w, const span_amount *sum);
-
-#endif

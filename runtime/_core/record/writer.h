@@ -1,6 +1,5 @@
 /* Encodes records into the block of a writer. Knows nothing of Python. */
-#ifndef SCALANA_RECORD_WRITER_H
-#define SCALANA_RECORD_WRITER_H
+#pragma once
 
 #include "base/intern.h"
 #include "record/block.h"
@@ -32,5 +31,3 @@ void record_unwritten(record_writer *w, uint32_t thread, uint64_t start_ns, uint
 void record_total(record_writer *w, const total_amount *sum);
 void record_open(record_writer *w, const event_record *e);
 void record_end(record_writer *w, uint64_t time_ns, int64_t status);
-
-#endif

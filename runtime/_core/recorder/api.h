@@ -2,8 +2,7 @@
  *
  * That library is preloaded and has a recorder of its own, for programs that know no Python. In a process that runs
  * Python there is one record all the same: this extension looks for the library and hands its own recorder over. */
-#ifndef SCALANA_RECORDER_API_H
-#define SCALANA_RECORDER_API_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ typedef struct {
     /* Call path of the calling thread's Python frames, which need not hold the interpreter's lock. NULL: native. */
     uint32_t (*path_of_self)(void);
 } recorder_api;
-
-#endif

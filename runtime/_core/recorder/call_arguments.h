@@ -1,6 +1,5 @@
 /* What is recorded of a communication call, its times left aside. */
-#ifndef SCALANA_RECORDER_CALL_ARGUMENTS_H
-#define SCALANA_RECORDER_CALL_ARGUMENTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@ typedef struct {
     uint32_t operation, group, flags;
     uint64_t unwritten_ns, unwritten_cpu_ns; /* in calls that were not written, since the thread's last that was */
 } call_arguments;
-
-#endif

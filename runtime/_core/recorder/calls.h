@@ -1,6 +1,5 @@
 /* What happened when: communication calls, their completions, intervals and samples. */
-#ifndef SCALANA_RECORDER_CALLS_H
-#define SCALANA_RECORDER_CALLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ void recorder_done(uint64_t event, int64_t source);
 
 void recorder_sample(uint32_t thread, uint64_t time_ns, uint32_t path, uint64_t cpu_us, uint64_t core_wait_us,
                      uint32_t state);
-
-#endif

@@ -1,8 +1,7 @@
 /* What other records refer to: communicators, threads, code objects and call paths, each recorded once.
  *
  * The *_locked functions need the recorder's lock. */
-#ifndef SCALANA_RECORDER_DEFINITIONS_H
-#define SCALANA_RECORDER_DEFINITIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ uint32_t recorder_path_locked(uint32_t parent, uint32_t code, uint32_t lasti);
 
 /* False once definitions alone would outgrow the budget. */
 bool recorder_may_define_locked(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The one lock of the recorder, whether it records, and which of its recordings that is. */
-#ifndef SCALANA_RECORDER_LOCK_H
-#define SCALANA_RECORDER_LOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ void recorder_unlock(void);
 void recorder_turn(bool is_on);
 /* In the child after fork, which has one thread, and no recording. */
 void recorder_lock_after_fork(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* The recorder of one process: the life of a recording. What is recorded stands under one lock. Knows nothing of Python.
  *
  * Everything here is safe to call from any thread at any time; when no recording is on, it does nothing. */
-#ifndef SCALANA_RECORDER_H
-#define SCALANA_RECORDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ bool recorder_is_full(void);
 void recorder_on_flush(void (*hook)(record_writer *writer));
 /* Called in the child after fork, with the recorder already off. One hook: the sampler's. */
 void recorder_on_fork(void (*hook)(void));
-
-#endif

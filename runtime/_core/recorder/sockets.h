@@ -2,8 +2,7 @@
  *
  * Looked at from outside, by descriptor: nothing is opened, closed or changed, and no call of the program is watched.
  * Safe to call from any thread at any time; nobody waits for a disk in here. */
-#ifndef SCALANA_SOCKETS_H
-#define SCALANA_SOCKETS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ bool sockets_due(uint64_t now_ns);
  * taken them, those of the socket that this took longest of, bytes a second at which that one's were delivered lately,
  * and bytes that were sent again. */
 char *sockets_text(uint64_t now_ns, size_t *size);
-
-#endif

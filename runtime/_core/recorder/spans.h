@@ -1,8 +1,7 @@
 /* Spans: what has a begin, an end and a name; and the steps they are in.
  *
  * The *_locked functions need the recorder's lock, and forget what they gave out when the generation changes. */
-#ifndef SCALANA_RECORDER_SPANS_H
-#define SCALANA_RECORDER_SPANS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ void recorder_spans_begin_locked(void);
 /* Writes the totals that have changed, if any span was left out. */
 void recorder_write_span_totals_locked(void);
 void recorder_spans_forget(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the modules of the recorder share: its state, of which all but the two locks lies in one structure. */
-#ifndef SCALANA_RECORDER_STATE_H
-#define SCALANA_RECORDER_STATE_H
+#pragma once
 
 #include <sys/stat.h>
 
@@ -68,5 +67,3 @@ typedef struct {
 extern recording rec;
 
 void recorder_note_locked(const char *text);
-
-#endif

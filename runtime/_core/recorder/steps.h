@@ -1,6 +1,5 @@
 /* Steps of a program: where they come from, and the one that the process is in. */
-#ifndef SCALANA_RECORDER_STEPS_H
-#define SCALANA_RECORDER_STEPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ typedef struct {
     pid_t tid;
     step_level now, before;
 } step_state;
-
-#endif

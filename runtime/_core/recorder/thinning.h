@@ -1,6 +1,5 @@
 /* Which communication calls are kept once the size budget runs low: the same on all ranks that take part. */
-#ifndef SCALANA_RECORDER_THINNING_H
-#define SCALANA_RECORDER_THINNING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ uint32_t recorder_level_locked(void);
 uint32_t recorder_span_level_locked(void);
 /* Whether a call is among those that are kept at this level; on all ranks that take part, or on none. */
 bool recorder_keeps_locked(const call_arguments *call, uint32_t level);
-
-#endif

@@ -1,6 +1,5 @@
 /* The threads that are looked at, and one look at one of them. */
-#ifndef SCALANA_SAMPLER_LOOK_H
-#define SCALANA_SAMPLER_LOOK_H
+#pragma once
 
 #include "sampler/state.h"
 
@@ -16,5 +15,3 @@ void sampler_emit_held(watched *w);
 /* Samples a thread if it has run. `given` is the path when another sampler found it. */
 enum sight sampler_look(watched *w, const uint32_t *given, uint32_t given_state);
 enum sight sampler_look_natively(watched *w);
-
-#endif

@@ -4,8 +4,7 @@
  * sum, those at the same moment by the longest (Petrini et al., SC'03). So ranks of a host that run are sampled together.
  * Ranks that rest are not delayed, and often rest at the same places from the same moments on: looked at together, all
  * would be told to have left a place too early, or too late, by as much; looked at in turns, these errors cancel out. */
-#ifndef SCALANA_SAMPLER_MOMENTS_H
-#define SCALANA_SAMPLER_MOMENTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@
 uint64_t moments_tick_after(uint64_t now_ns, uint64_t step_ns);
 /* The same for one process of a host, at moments of its own. */
 uint64_t moments_own_tick_after(uint64_t now_ns, uint64_t step_ns, uint32_t process);
-
-#endif

@@ -1,6 +1,5 @@
 /* Where samples of native code come from. */
-#ifndef SCALANA_SAMPLER_NATIVE_H
-#define SCALANA_SAMPLER_NATIVE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ typedef struct {
     unsigned (*most_periods)(void);
     uint64_t period_ns; /* CPU time from one sample of a thread to the next, nearly */
 } sampler_native;
-
-#endif

@@ -1,6 +1,5 @@
 /* One pass over all threads: those known, those that the interpreter lists, those that the kernel lists. */
-#ifndef SCALANA_SAMPLER_PASSES_H
-#define SCALANA_SAMPLER_PASSES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ void sampler_pass_over_python(uint64_t now, bool scan);
 /* Looks through the kernel's list for threads without Python frames, and for those that are gone. */
 void sampler_pass_over_native(uint64_t now);
 void sampler_emit_all_held(void);
-
-#endif

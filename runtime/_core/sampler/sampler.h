@@ -1,7 +1,6 @@
 /* The sampler: a thread of its own that looks at all other threads of the process, without signals and without the
  * interpreter's lock, and that writes out what is pending. */
-#ifndef SCALANA_SAMPLER_H
-#define SCALANA_SAMPLER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ bool sampler_flush_later(uint64_t after_ns);
 void sampler_stop(void);
 /* A sample of a thread that another sampler has taken. */
 void sampler_add(pid_t tid, uint32_t path, uint32_t state);
-
-#endif

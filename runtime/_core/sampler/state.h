@@ -1,6 +1,5 @@
 /* What the modules of the sampler share: the threads that it looks at, and how. */
-#ifndef SCALANA_SAMPLER_STATE_H
-#define SCALANA_SAMPLER_STATE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -71,5 +70,3 @@ extern const sampler_native *native_source;
 /* Threads of the sampler's own: that which looks, and that which writes to disk for it. */
 extern atomic_int sampler_tid, flusher_tid;
 bool sampler_is_own(pid_t tid);
-
-#endif

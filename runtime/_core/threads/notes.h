@@ -1,6 +1,5 @@
 /* What is known of a thread that makes calls. */
-#ifndef SCALANA_THREAD_NOTES_H
-#define SCALANA_THREAD_NOTES_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -34,5 +33,3 @@ uint64_t own_cpu_at(thread_notes *own, uint64_t now_ns);
 uint64_t own_cpu_near(thread_notes *own, uint64_t now_ns);
 /* The same for as long as is said: by less than that a rest is taken for work, until the clock is read again. */
 uint64_t own_cpu_within(thread_notes *own, uint64_t now_ns, uint64_t window_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the kernel knows of a thread of this process: what it waits for, and how long it has waited for a core. */
-#ifndef SCALANA_THREAD_STATE_H
-#define SCALANA_THREAD_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ uint64_t threads_listed(void);
 
 /* Closes the files inherited from the parent. */
 void thread_state_after_fork(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the kernels in kernels.cpp ask of the recorder. They are compiled apart, against the torch at hand. */
-#ifndef SCALANA_TORCH_API_H
-#define SCALANA_TORCH_API_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ typedef struct {
     void (*close_scope)(uint64_t scope);
     void (*drop_scope)(uint64_t scope);
 } scalana_torch_api;
-
-#endif

@@ -1,6 +1,5 @@
 /* Calls of torch: what the kernels in C++ and those in Python have recorded. */
-#ifndef SCALANA_TORCH_CALLS_H
-#define SCALANA_TORCH_CALLS_H
+#pragma once
 
 #include "torch/groups.h"
 
@@ -25,5 +24,3 @@ static inline const void *torch_wrapped_by(PyObject *object)
 
 /* Methods of the extension. */
 extern PyMethodDef torch_methods[];
-
-#endif

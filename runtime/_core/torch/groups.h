@@ -1,6 +1,5 @@
 /* Process groups of torch, and the numbers by which calls on different ranks find each other. */
-#ifndef SCALANA_TORCH_GROUPS_H
-#define SCALANA_TORCH_GROUPS_H
+#pragma once
 
 #include <Python.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ static inline uint64_t torch_operation_bit(uint32_t operation)
 PyObject *torch_number(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *torch_know_group(PyObject *module, PyObject *args);
 PyObject *torch_forget_group(PyObject *module, PyObject *address);
-
-#endif

@@ -6,8 +6,7 @@
  * thread waits for its works in the order of their posts, each completion is seen by a callback together with the
  * thread's CPU clock, and the engine's final callbacks tell when the graph was done and when the reducer was through.
  * The posts of one such stretch are collected in a scope. */
-#ifndef SCALANA_TORCH_POSTS_H
-#define SCALANA_TORCH_POSTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ void torch_drop_scope(uint64_t id);
 /* A call into C++ that posts and waits, and its end. `outer` is what the former returned. */
 uint64_t torch_enter_cxx(void);
 void torch_leave_cxx(uint64_t outer);
-
-#endif

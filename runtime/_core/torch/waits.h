@@ -1,10 +1,7 @@
 /* Work.wait as a callable of C: in Python, it would cost more than all that it records. */
-#ifndef SCALANA_TORCH_WAITS_H
-#define SCALANA_TORCH_WAITS_H
+#pragma once
 
 #include <Python.h>
 
 /* Methods of the extension. */
 extern PyMethodDef torch_wait_methods[];
-
-#endif

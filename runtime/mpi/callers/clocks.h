@@ -4,8 +4,7 @@
  * cost. The CPU clock is a system call, which is spared where the thread has not lost its core since: it is then reckoned
  * from the wall clock. Whether it has, the kernel tells by the mark of a restartable sequence (rseq(2)), which it clears
  * whenever a thread loses its core; where there are none, it is guessed from how little time has passed. */
-#ifndef SCALANA_THREAD_CLOCKS_H
-#define SCALANA_THREAD_CLOCKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,5 +80,3 @@ static inline bool thread_clocks_reckon(clock_readings *own, const clock_rules *
     __atomic_store_n(&own->wall_ns, now, __ATOMIC_RELAXED);
     return true;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* How many calls of MPI are written one by one: past a rate, a sample of them. */
-#ifndef SCALANA_CALL_RATE_H
-#define SCALANA_CALL_RATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ void call_rate_start(double calls_per_second);
 void call_rate_wrote(uint64_t now_ns, uint64_t events);
 /* Lets the level fall where little is written. To be called when it is time for that. */
 void call_rate_look(uint64_t now_ns);
-
-#endif

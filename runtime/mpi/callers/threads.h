@@ -1,6 +1,5 @@
 /* Threads that call MPI: the clocks they read, the call they are in, and the calls they made before. */
-#ifndef SCALANA_THREADS_H
-#define SCALANA_THREADS_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -46,5 +45,3 @@ uint32_t thread_call_path(pid_t tid, uint64_t then_ns);
 /* Calls `visit` for every thread that is in a call. */
 void threads_in_calls(void (*visit)(const native_thread *thread, void *data), void *data);
 void threads_after_fork(void);
-
-#endif

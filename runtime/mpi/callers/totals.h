@@ -1,6 +1,5 @@
 /* What a thread's calls of MPI add up to: counted without a lock, and collected at every flush of the record. */
-#ifndef SCALANA_THREAD_TOTALS_H
-#define SCALANA_THREAD_TOTALS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ static inline void thread_totals_add(total_amount *row, const total_amount *more
     thread_totals_grow(&row->wall_ns, more->wall_ns);
     thread_totals_grow(&row->cpu_ns, more->cpu_ns);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Begin and end of MPI, and who this process is in it. */
-#ifndef SCALANA_MPI_CALLS_BEGINNING_H
-#define SCALANA_MPI_CALLS_BEGINNING_H
+#pragma once
 
 #include "calls/call.h"
 
@@ -10,4 +9,3 @@ void begin_finalize(call_state *s);
 /* Of MPI without MPI_Init: the world is what the session calls so. Its group is given away. */
 void leave_session_init(call_state *s, uint64_t session, MPI_Group world);
 void begin_session_finalize(call_state *s, uint64_t session);
-#endif

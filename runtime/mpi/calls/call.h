@@ -1,6 +1,5 @@
 /* A call of MPI that is under way. */
-#ifndef SCALANA_MPI_CALLS_CALL_H
-#define SCALANA_MPI_CALLS_CALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ typedef struct {
     uint64_t enter_ns, cpu_ns, nbytes;
     uint64_t handle; /* of the request that a test is for */
 } counted_call;
-
-#endif

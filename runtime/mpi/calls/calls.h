@@ -1,6 +1,5 @@
 /* What happens around every recorded call of MPI. */
-#ifndef SCALANA_MPI_CALLS_CALLS_H
-#define SCALANA_MPI_CALLS_CALLS_H
+#pragma once
 
 #include "calls/call.h"
 #include "handles/requests.h"
@@ -37,5 +36,3 @@ void write_probe(const call_state *probe, uint64_t event);
 void after_receive(const call_state *s, uint64_t event);
 /* Adds a request to the table; of a receive from anybody with all that its event will need. */
 request *remember(const call_state *s, uint64_t handle, uint64_t event);
-
-#endif

@@ -1,6 +1,5 @@
 /* Calls that begin or complete what others have begun: send-receives, probes, waits and tests. */
-#ifndef SCALANA_MPI_CALLS_COMPLETION_H
-#define SCALANA_MPI_CALLS_COMPLETION_H
+#pragma once
 
 #include "calls/call.h"
 
@@ -23,5 +22,3 @@ void leave_test(call_state *s, int count, const int *indices, const MPI_Status *
 
 void request_freed(MPI_Request request, const void *return_address, const void *frame);
 void request_cancelled(MPI_Request request);
-
-#endif

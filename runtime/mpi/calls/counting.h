@@ -3,8 +3,7 @@
  * A call takes it that comes from where one came from at this point before, and goes to a communicator or channel that
  * one went to before, so that everything about it is known. What does not fit in the least takes the long way, which
  * looks everything up and notes it. Both do the same sums. */
-#ifndef SCALANA_MPI_CALLS_COUNTING_H
-#define SCALANA_MPI_CALLS_COUNTING_H
+#pragma once
 
 #include "calls/call.h"
 #include "handles/library.h"
@@ -26,5 +25,3 @@ bool counts_test(counted_call *c, const void *return_address, const void *frame,
 void leave_only_counted(const counted_call *c);
 void leave_counted_post(const counted_call *c, int result, MPI_Request request, int receive_tag);
 void leave_counted_test(const counted_call *c, int done);
-
-#endif

@@ -1,6 +1,5 @@
 /* Persistent requests: prepared once, started again and again. Also those for messages in parts. */
-#ifndef SCALANA_MPI_CALLS_PREPARED_H
-#define SCALANA_MPI_CALLS_PREPARED_H
+#pragma once
 
 #include "calls/call.h"
 
@@ -11,4 +10,3 @@ void leave_prepared(call_state *s, MPI_Request request, MPI_Comm comm, int peer,
 /* Some partitions of a message are ready to be sent. */
 void leave_ready(call_state *s, MPI_Request request, int count);
 void leave_start(call_state *s, int count, const MPI_Request *requests);
-#endif

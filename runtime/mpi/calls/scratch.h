@@ -1,6 +1,5 @@
 /* What waits and probes of the calling thread keep from one call to another. */
-#ifndef SCALANA_MPI_CALLS_SCRATCH_H
-#define SCALANA_MPI_CALLS_SCRATCH_H
+#pragma once
 
 #include "calls/call.h"
 #include "handles/requests.h"
@@ -19,5 +18,3 @@ typedef struct {
 extern OWN scratch_space *scratch;
 /* With room for so many requests; NULL when memory is short. */
 scratch_space *own_scratch(int count);
-
-#endif

@@ -1,6 +1,5 @@
 /* Calls on windows and files. */
-#ifndef SCALANA_MPI_CALLS_WINDOWS_H
-#define SCALANA_MPI_CALLS_WINDOWS_H
+#pragma once
 
 #include "calls/call.h"
 
@@ -9,5 +8,3 @@ void begin_lock(call_state *s, uint32_t operation, MPI_Win win, int target, bool
 void begin_epoch(call_state *s, uint32_t operation, MPI_Win win, MPI_Group group, bool exposure);
 void begin_epoch_end(call_state *s, uint32_t operation, MPI_Win win, bool exposure);
 void leave_epoch_test(call_state *s, int ended);
-
-#endif

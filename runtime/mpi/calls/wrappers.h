@@ -1,6 +1,5 @@
 /* What the generated wrappers call before and after the library: which message, collective or request a call is. */
-#ifndef SCALANA_MPI_CALLS_WRAPPERS_H
-#define SCALANA_MPI_CALLS_WRAPPERS_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@
     ENTER(s, real)
 
 extern const agent_wrapper generated_wrappers[];
-
-#endif

@@ -1,6 +1,5 @@
 /* What of a call is counted, and what is written. */
-#ifndef SCALANA_MPI_CALLS_WRITING_H
-#define SCALANA_MPI_CALLS_WRITING_H
+#pragma once
 
 #include "calls/call.h"
 #include "handles/library.h"
@@ -32,4 +31,3 @@ uint64_t write_call(const call_arguments *call, const communicator *on, const ca
 uint64_t write_event(const call_state *s, const call_arguments *call);
 uint64_t write_post_inside(const call_state *s, call_arguments call, const communicator *on, uint64_t step);
 void write_completions(const call_state *s, uint64_t *events, size_t count);
-#endif

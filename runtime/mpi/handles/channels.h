@@ -1,6 +1,5 @@
 /* The numbers of messages in their channels. */
-#ifndef SCALANA_CHANNELS_H
-#define SCALANA_CHANNELS_H
+#pragma once
 
 #include "handles/communicators.h"
 
@@ -10,4 +9,3 @@ uint64_t next_message(uint32_t group, int64_t peer, int64_t tag, bool sends);
 uint64_t next_message_noted(communicator *on, uint32_t group, int peer, int tag, bool sends);
 /* A receive that was numbered took no message: the channel has one less. The lock of requests is the caller's. */
 void message_withdrawn(uint32_t group, int64_t peer, int64_t tag);
-#endif

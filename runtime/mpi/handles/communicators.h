@@ -1,6 +1,5 @@
 /* Communicators, windows and files: who is in them, and a name that is the same on all members without asking. */
-#ifndef SCALANA_COMMUNICATORS_H
-#define SCALANA_COMMUNICATORS_H
+#pragma once
 
 #include "handles/library.h"
 
@@ -103,5 +102,3 @@ uint32_t recorded_partners(communicator *window, MPI_Group group);
 /* Id in the record, of a handle. */
 uint32_t group_of(MPI_Comm comm);
 bool is_at_root(MPI_Comm comm, int root);
-
-#endif

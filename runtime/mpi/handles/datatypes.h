@@ -1,6 +1,5 @@
 /* How many bytes calls are about. */
-#ifndef SCALANA_MPI_HANDLES_DATATYPES_H
-#define SCALANA_MPI_HANDLES_DATATYPES_H
+#pragma once
 
 #include <mpi.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ static inline uint64_t volume(int64_t count, MPI_Datatype type)
 
 uint64_t volumes(const int *counts, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm);
 uint64_t large_volumes(const MPI_Count *counts, MPI_Datatype type, const MPI_Datatype *types, MPI_Comm comm);
-
-#endif

@@ -1,6 +1,5 @@
 /* Channels of messages by what calls name them by, and what a call to a channel needs to know of it. */
-#ifndef SCALANA_MPI_HANDLES_LANES_H
-#define SCALANA_MPI_HANDLES_LANES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ static inline lane *lane_of(uint64_t comm, int peer, int tag, bool sends)
     bool is_it = found->comm == comm && found->peer == peer && found->tag == tag && found->sends == sends && found->of;
     return is_it ? found : NULL;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What the library of the wrappers has one of: the way to the preloaded library, and what it keeps of the calling thread. */
-#ifndef SCALANA_MPI_HANDLES_LIBRARY_H
-#define SCALANA_MPI_HANDLES_LIBRARY_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -70,5 +69,3 @@ ALWAYS_INLINE void leave_call(native_thread *t)
     t->depth = 0;
     call_history_fetch(&t->history);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Requests and matched messages. */
-#ifndef SCALANA_REQUESTS_H
-#define SCALANA_REQUESTS_H
+#pragma once
 
 #include "handles/communicators.h"
 #include "recorder/call_arguments.h"
@@ -64,5 +63,3 @@ void request_remove(enum request_kind kind, uint64_t handle);
 void requests_shared(bool shared);
 void requests_lock(void);
 void requests_unlock(void);
-
-#endif

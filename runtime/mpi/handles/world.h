@@ -1,6 +1,5 @@
 /* Whether MPI has begun, and the group of all ranks. */
-#ifndef SCALANA_MPI_HANDLES_WORLD_H
-#define SCALANA_MPI_HANDLES_WORLD_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -18,5 +17,3 @@ bool world_group(MPI_Group *group);
 bool world_take(uint64_t session, MPI_Group world);
 /* The session ends. */
 void world_drop(uint64_t session);
-
-#endif

@@ -3,8 +3,7 @@
  * Timers of CPU time end then, too: what such a thread does some milliseconds after it got its core is hit each time, and
  * what it does before and after that never, where the kernel's samples hit all alike. Of threads that yield their core very
  * often chance decides what is hit, and the kernel's samples, which cost something at every switch, would cost much. */
-#ifndef SCALANA_CORE_TURNS_H
-#define SCALANA_CORE_TURNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ typedef struct {
 
 /* Whether a thread takes turns, after so many more samples of it; false until there are enough. */
 bool core_turns_taken(core_turns *own, pid_t tid, size_t samples);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Each costs an interrupt of its own, and each switch to and from the thread programs the core's timer anew: on a virtual
  * machine, which leaves that to its host, four microseconds. */
-#ifndef SCALANA_KERNEL_SAMPLES_H
-#define SCALANA_KERNEL_SAMPLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -26,5 +25,3 @@ bool kernel_ring_open(kernel_ring *ring, pid_t tid, uint64_t period_ns, uint32_t
 void kernel_ring_close(kernel_ring *ring);
 /* The oldest sample that was not read. False when there is none. */
 bool kernel_ring_next(kernel_ring *ring, raw_sample *sample);
-
-#endif

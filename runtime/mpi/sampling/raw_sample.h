@@ -1,6 +1,5 @@
 /* A sample of a running thread as it was taken, on its way to the sampler. */
-#ifndef SCALANA_RAW_SAMPLE_H
-#define SCALANA_RAW_SAMPLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ typedef struct {
     size_t asked, size;   /* bytes of its stack, from the stack pointer on: to be copied, and copied */
     const uint8_t *stack; /* valid until the next sample is read */
 } raw_sample;
-
-#endif

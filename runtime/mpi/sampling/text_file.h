@@ -1,6 +1,5 @@
 /* Files that the kernel makes up as they are read, such as those below /proc. */
-#ifndef SCALANA_TEXT_FILE_H
-#define SCALANA_TEXT_FILE_H
+#pragma once
 
 #include <fcntl.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ static inline size_t read_text(const char *path, char *text, size_t capacity)
     text[n > 0 ? n : 0] = 0;
     return n > 0 ? (size_t)n : 0;
 }
-
-#endif

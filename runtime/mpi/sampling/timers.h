@@ -7,8 +7,7 @@
  * The signal is SIGURG, which does nothing where nobody asked for it, such as in a program that is started while one is
  * pending. Cores keep time together, so that ranks which meet often are interrupted
  * together, and wait for each other's samples but once. */
-#ifndef SCALANA_TIMER_SAMPLES_H
-#define SCALANA_TIMER_SAMPLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -45,5 +44,3 @@ void timer_ring_set_stack(timer_ring *ring, uint32_t stack_bytes);
 bool timer_ring_next(timer_ring *ring, raw_sample *sample);
 /* In the child after fork, which has none of the timers. */
 void timer_samples_after_fork(void);
-
-#endif

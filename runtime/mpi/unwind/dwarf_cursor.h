@@ -1,6 +1,5 @@
 /* Reads the encodings of DWARF from bytes, and notes when there are too few. */
-#ifndef SCALANA_DWARF_CURSOR_H
-#define SCALANA_DWARF_CURSOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ static inline uint64_t take_leb(cursor *c, bool is_signed)
     }
     return value;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* How to leave functions, by the tables of their modules (.eh_frame). */
-#ifndef SCALANA_FRAME_RULES_H
-#define SCALANA_FRAME_RULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ typedef struct {
 bool frame_rule_find(enum memory_access access, uintptr_t pc, frame_rule *rule);
 /* Libraries were loaded or unloaded: what was read may no longer be there. */
 void frame_rules_forget(void);
-
-#endif

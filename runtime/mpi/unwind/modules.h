@@ -1,6 +1,5 @@
 /* What is mapped where: executable, shared libraries, and where their unwind tables are. */
-#ifndef SCALANA_MODULES_H
-#define SCALANA_MODULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ bool module_at(uintptr_t address, module_row *row);
 void module_set_code(uintptr_t base, uint32_t code, uint64_t generation);
 /* Changes when modules come or go: what was derived from addresses is void. */
 uint64_t modules_version(void);
-
-#endif

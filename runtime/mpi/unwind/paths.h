@@ -1,6 +1,5 @@
 /* Call paths of native code in the record: a code per module, with its build id as name, and addresses as offsets. */
-#ifndef SCALANA_NATIVE_PATHS_H
-#define SCALANA_NATIVE_PATHS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,5 +84,3 @@ static inline void call_history_fetch(const call_history *history)
         __builtin_prefetch(history->expected->lane, 1);
     }
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Nothing here faults: tables are read with guarded reads, for their library may be unloaded meanwhile, and the stack
  * is a copy, or the caller's own, with bounds. */
-#ifndef SCALANA_UNWIND_H
-#define SCALANA_UNWIND_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ typedef struct {
 
 /* Frames, innermost first. Returns how many; stops where the stack cannot be followed. One thread at a time. */
 size_t unwind(unwind_registers at, const unwind_stack *stack, unwind_frame *frames, size_t capacity);
-
-#endif

@@ -14,12 +14,7 @@ from scalana.runtime.patching import Patches
 from scalana.runtime.record.span_kinds import REQUESTS
 from scalana.runtime.remote import calls, pickles
 from scalana.runtime.remote.managers import waits
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Moment = tuple[int, int]
+from scalana.runtime.typed import Any, Moment
 
 STRETCH_NS = 5_000_000
 """What the requests of one span take together, at least, where as many come."""

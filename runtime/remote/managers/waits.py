@@ -10,12 +10,7 @@ from __future__ import annotations
 
 from scalana.runtime import session
 from scalana.runtime.remote import calls, queues
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Moment = tuple[int, int]
+from scalana.runtime.typed import Any
 
 _PUTS, _GETS = frozenset(("put", "put_nowait")), frozenset(("get", "get_nowait"))
 _LOOKS = frozenset(("empty", "qsize"))

@@ -12,10 +12,7 @@ from scalana.runtime import session
 from scalana.runtime.patching import Patches, surrounded
 from scalana.runtime.torch.experts.functions import speaks_of_experts
 from scalana.runtime.torch.experts.loads import LOADS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 LOOKED_AT = 512
 """Calls of modules whose names are looked at."""

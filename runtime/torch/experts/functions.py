@@ -12,13 +12,7 @@ import re
 from types import FunctionType
 
 from scalana.runtime.patching import surrounded
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from scalana.runtime.patching import Enter, Leave
+from scalana.runtime.typed import Any, Enter, Iterator, Leave
 
 MOST_FRAMES = 64
 """Frames of a load that are looked at."""

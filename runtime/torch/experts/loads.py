@@ -17,10 +17,7 @@ from scalana.runtime.patching import Patches
 from scalana.runtime.record.span_kinds import EXPERTS
 from scalana.runtime.torch.experts.functions import Chain, Found, found_at, put_around
 from scalana.runtime.torch.experts.model_calls import ModelCalls
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 MOST_FUNCTIONS = 48
 """Functions of a program that are surrounded."""

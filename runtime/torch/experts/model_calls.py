@@ -13,11 +13,7 @@ from scalana.runtime.patching import Patches
 from scalana.runtime.record.span_kinds import MODEL_CALL
 from scalana.runtime.torch.experts.functions import is_module_call
 from scalana.runtime.torch.sequences.calls import named_arguments
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+from scalana.runtime.typed import Any, Callable, Iterable
 
 MOST_CALLS = 1 << 18
 """Calls that are written."""

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any
+from scalana.runtime.typed import Any, Callable, Iterator, Mapping, Sequence
 
 MOST_VALUES = 1 << 16
 """Numbers that are read of an argument one by one."""

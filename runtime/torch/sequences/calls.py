@@ -15,11 +15,7 @@ from scalana.runtime import session
 from scalana.runtime.chosen_steps import Chosen
 from scalana.runtime.record.span_kinds import LENGTHS, SIZES
 from scalana.runtime.torch.sequences.arguments import SOURCES, Reader
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+from scalana.runtime.typed import Any, Mapping, Sequence
 
 ARGUMENT = "argument:"
 """What stands before the name of an argument."""
@@ -115,7 +111,8 @@ class Batches:
             self._failed(failure)
 
     def compiled_call(self, module: Any, args: Any, by_name: Mapping[str, Any]) -> None:
-        """A compiled module is called."""
+        """A compiled module is called: torch warns of hooks that are there."""
+        self.leave_compiled_alone()
         if self._is_due and self._model is not None and self._model[1]() is module:
             self.rest()
             self.note(module, args, by_name, False)

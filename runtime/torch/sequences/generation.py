@@ -15,11 +15,7 @@ from _thread import get_ident
 from scalana.runtime import session
 from scalana.runtime.patching import Patches, surrounded
 from scalana.runtime.torch.sequences.calls import named_arguments
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+from scalana.runtime.typed import Any, Iterable
 
 PREFILL, DECODE = "prefill", "decode"
 KEY = "serving"

@@ -17,10 +17,7 @@ from scalana.runtime import session
 from scalana.runtime.patching import Patches
 from scalana.runtime.record.span_kinds import SOURCE
 from scalana.runtime.torch.sources.members import members_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from scalana.runtime.typed import Any
 
 _HELD_BY = "_scalana_sources"
 MOST_CALLS = 100_000

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
+from scalana.runtime.typed import Any, Callable, Iterable, Iterator
 
 DEEPEST = 6
 """Data sets inside each other that are looked into."""

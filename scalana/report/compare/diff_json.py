@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scalana.detectors.runs.costs import RunCosts
+from scalana.detectors.runs.diff import CausePair, Change, Difference
 from scalana.report import names
 from scalana.report.findings.entry import finding_entry
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from scalana.detectors.runs.costs import RunCosts
-    from scalana.detectors.runs.diff import CausePair, Change, Difference
 
 SCHEMA = "scalana.diff/1"
 

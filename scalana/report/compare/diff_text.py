@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from scalana.detectors.finding import Finding
+from scalana.detectors.runs.costs import RunCosts
+from scalana.detectors.runs.diff import Change, Difference
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Facts, Fit, Row, Section, Table, Tone, section, texts
 from scalana.report.text.page import joined, warning_lines
 from scalana.report.text.paint import NARROW, Paint, clip_left, rule, wrap
 from scalana.report.text.sections import section_lines
-
-if TYPE_CHECKING:
-    from scalana.detectors.finding import Finding
-    from scalana.detectors.runs.costs import RunCosts
-    from scalana.detectors.runs.diff import Change, Difference
 
 MOST_CHANGES = 12
 

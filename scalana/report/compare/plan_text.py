@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from scalana.detectors.pipeline.plans.means import Means
+from scalana.detectors.pipeline.plans.plan import Plan
+from scalana.detectors.pipeline.plans.profile import LayerProfile, Now
+from scalana.detectors.pipeline.plans.proposal import Proposal
 from scalana.report import names
 from scalana.report.document.sections import Column, Facts, Fit, Part, Row, Section, Table, texts
 from scalana.report.text.paint import Paint, clip, wrap
 from scalana.report.text.sections import section_lines
 
 if TYPE_CHECKING:
-    from scalana.detectors.pipeline.plans.means import Means
-    from scalana.detectors.pipeline.plans.plan import Plan
-    from scalana.detectors.pipeline.plans.profile import LayerProfile, Now
-    from scalana.detectors.pipeline.plans.proposal import Proposal
     from scalana.verify.run import Checked
 
 _MOST_RANKS = 16

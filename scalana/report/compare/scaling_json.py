@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scalana.detectors.runs.scaling import JobPrediction, Scaling, Size
+from scalana.detectors.runs.scaling.size_efficiency import SizeEfficiency
 from scalana.report.findings.entry import finding_entry
 from scalana.report.topics.efficiency import entry
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from scalana.detectors.runs.scaling import JobPrediction, Scaling, Size
-    from scalana.detectors.runs.scaling.size_efficiency import SizeEfficiency
 
 SCHEMA = "scalana.scaling/1"
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import shlex
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from scalana.detectors.evidence import SizeCosts
+from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import SCALING_KINDS
+from scalana.detectors.runs.scaling import JobPrediction, Scaling, Size
+from scalana.graphs.run_info import RunInfo
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Row, Section, Table, Tone, section
 from scalana.report.findings.cause import cause_of
@@ -18,12 +21,6 @@ from scalana.report.text.paint import Paint, clip, rule, wrap
 from scalana.report.text.sections import section_lines
 from scalana.report.text.tables import table_lines
 from scalana.report.topics.efficiency import WORDS
-
-if TYPE_CHECKING:
-    from scalana.detectors.evidence import SizeCosts
-    from scalana.detectors.finding import Finding
-    from scalana.detectors.runs.scaling import JobPrediction, Scaling, Size
-    from scalana.graphs.run_info import RunInfo
 
 MOST_FINDINGS = 5
 """Shown in full; the others stand in the JSON report."""

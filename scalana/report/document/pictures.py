@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from scalana.graphs.arrays.types import FloatArray
+from scalana.graphs.arrays.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
 
+from scalana.detectors.evidence import Turn
+from scalana.detectors.finding import Finding
 from scalana.detectors.kind import Kind
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.thresholds.shares import FLOOR
 from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.report import names
-
-if TYPE_CHECKING:
-    from scalana.detectors.evidence import Turn
-    from scalana.detectors.finding import Finding
 
 SIMILAR = 1.05
 """Times as long as others, below which a rank does not spend more over the run."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scalana.detectors.evidence import Evidence
+from scalana.detectors.finding import Finding, Hop
+from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.report import names
 from scalana.report.findings.claims import UNNAMED
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from scalana.detectors.evidence import Evidence
-    from scalana.detectors.finding import Finding, Hop
-    from scalana.graphs.readers.processes.process_names import ProcessNames
 
 
 def process_entry(rank: int, processes: ProcessNames) -> dict[str, str]:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scalana.detectors.evidence import ExpertWaits, OtherLoads
+from scalana.detectors.finding import Finding
 from scalana.report import names
-
-if TYPE_CHECKING:
-    from scalana.detectors.evidence import ExpertWaits, OtherLoads
-    from scalana.detectors.finding import Finding
 
 SHOWN_LOADS = 4
 """Other ways to load that are shown; the JSON report has all."""

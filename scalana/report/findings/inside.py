@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+from scalana.detectors.finding import Finding
 from scalana.detectors.thresholds.factors import LARGER_INPUT
 from scalana.detectors.when.advice import Reason
 from scalana.report import names
 from scalana.report.topics.compiled import of_other_lines, some_operators
-
-if TYPE_CHECKING:
-    from scalana.detectors.finding import Finding
 
 
 def in_module(finding: Finding) -> str:

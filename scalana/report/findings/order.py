@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.ranking import ranked
 from scalana.report import names
-
-if TYPE_CHECKING:
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.finding import Finding
 
 
 def faults_of(analysis: Analysis) -> list[Finding]:

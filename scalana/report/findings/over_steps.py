@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scalana.detectors.evidence import InSteps
+from scalana.detectors.finding import Finding
 from scalana.report import names
 from scalana.report.document.pictures import ColumnBar, Columns
-
-if TYPE_CHECKING:
-    from scalana.detectors.evidence import InSteps
-    from scalana.detectors.finding import Finding
 
 
 def when(finding: Finding) -> str:

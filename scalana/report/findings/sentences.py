@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from scalana.detectors.evidence import SlowSource
+from scalana.detectors.finding import Finding
 from scalana.detectors.kind import OF_WAITING
 from scalana.detectors.kinds import kind_of
+from scalana.graphs.run_info import RunInfo
 from scalana.report import names
 from scalana.report.findings.claims import claim
 from scalana.report.findings.experts import expert_layers, mended_by, other_loads
 from scalana.report.findings.inside import in_compiled, in_module, in_work
 from scalana.report.findings.over_steps import shorter_step, trend, when
-
-if TYPE_CHECKING:
-    from scalana.detectors.evidence import SlowSource
-    from scalana.detectors.finding import Finding
-    from scalana.graphs.run_info import RunInfo
 
 _MOST_SERVERS = 4
 
@@ -303,9 +300,11 @@ def serialising(finding: Finding) -> str:
         )
     what = {"arguments": "arguments of calls", "result": "results of calls", "message": "messages"}
     objects = "1 object" if known.pickles == 1 else f"{known.pickles} objects"
+    longest = f", at most {names.seconds(known.longest_pickle_s)} for one" if known.pickles > 1 else ""
+    does = "unpickling" if known.unpickled else "pickling"
     return (
-        f"This time is spent pickling {what.get(known.pickled, 'objects')}: {objects}, "
-        f"{names.data(known.pickle_bytes)}, {names.seconds(known.pickle_s)}."
+        f"This time is spent {does} {what.get(known.pickled, 'objects')}: {objects}, "
+        f"{names.data(known.pickle_bytes)}, {names.seconds(known.pickle_s)}{longest}."
     )
 
 
@@ -415,13 +414,15 @@ def frozen(finding: Finding) -> str:
     known = finding.evidence.collecting
     if known is None:
         return ""
-    longest = f"The longest collection takes {names.seconds(known.longest_collection_s)}."
-    if known.frozen_saving_s <= 0.0:
-        return longest
-    saved = names.seconds(known.frozen_saving_s)
-    return (
-        f"{longest} Without collections of the oldest generation (gc.freeze) the run would be at most {saved} shorter."
-    )
+    parts = []
+    if known.longest_collection_s > 0.0:
+        parts.append(f"The longest collection takes {names.seconds(known.longest_collection_s)}.")
+    if known.frozen_saving_s > 0.0:
+        saved = names.seconds(known.frozen_saving_s)
+        parts.append(
+            f"Without collections of the oldest generation (gc.freeze) the run would be at most {saved} shorter."
+        )
+    return " ".join(parts)
 
 
 def asking(finding: Finding) -> str:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from scalana.report import names
+from scalana.report.document.pictures import Bars
 from scalana.report.html.markup import Markup, element, join, lines
-
-if TYPE_CHECKING:
-    from scalana.report.document.pictures import Bars
 
 PALETTE = tuple("green amber red blue gray teal violet brown pink olive navy lime rust plum".split())
 """Classes of the style sheet, each a colour with a pattern of its own."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from scalana.report import names
+from scalana.report.document.pictures import ColumnBar, Columns
 from scalana.report.html.drawing import drawing, label, shape
 from scalana.report.html.markup import Markup, element, lines
-
-if TYPE_CHECKING:
-    from scalana.report.document.pictures import ColumnBar, Columns
 
 _WIDTH, _LEFT = 1100, 62
 _HIGH, _LOW = 150, 70

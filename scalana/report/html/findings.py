@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from scalana.report import names
-from scalana.report.document.finding import shortened
+from scalana.report.document.finding import Cause, shortened
 from scalana.report.html.columns import columns_markup
 from scalana.report.html.markup import Content, Markup, element, join, lines, prose
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.report.document.finding import Cause
 
 _MOST_VALUES = 12
 """Of a list in the evidence; the JSON report has all."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.report import names
+from scalana.report.document.pictures import LanePart, Lanes
 from scalana.report.html.drawing import drawing, label, shape
 from scalana.report.html.markup import Markup, element, lines
-
-if TYPE_CHECKING:
-    from scalana.graphs.arrays.types import FloatArray, IntArray
-    from scalana.report.document.pictures import LanePart, Lanes
 
 _WIDTH, _LEFT, _TOP = 1100, 96, 24
 _ROW, _GAP = 26, 5

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from scalana.detectors.pipeline.detector import Pipeline
+from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.report import names
 from scalana.report.findings.claims import UNNAMED
 from scalana.report.pictures.pipeline_svg import Box, Picture, Wait
-
-if TYPE_CHECKING:
-    from scalana.detectors.pipeline.detector import Pipeline
-    from scalana.graphs.readers.processes.process_names import ProcessNames
 
 _SHOWN = 0.0005
 """Of a step: shares below are not in the headline."""

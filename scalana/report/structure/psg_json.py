@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scalana.graphs.structure.psg import PSG
 from scalana.report import names
-
-if TYPE_CHECKING:
-    from scalana.graphs.structure.psg import PSG
 
 SCHEMA = "scalana.psg/1"
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scalana.frontend.models.build import ModelGraph
 from scalana.report import names
 from scalana.report.structure import psg_json, psg_text
-
-if TYPE_CHECKING:
-    from scalana.frontend.models.build import ModelGraph
 
 WAYS = {
     "export": "captured by torch.export",

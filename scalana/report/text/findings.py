@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from scalana.report import names
-from scalana.report.document.finding import shortened
+from scalana.report.document.finding import Cause, HopText, Inside, shortened
 from scalana.report.text.paint import NARROW, Paint, clip, clip_left, rule, wrap
-
-if TYPE_CHECKING:
-    from scalana.report.document.finding import Cause, HopText, Inside
 
 _MOST_CALLERS = 6
 

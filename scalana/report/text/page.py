@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from scalana.detectors.analysis import Analysis
 from scalana.report.contents import contents_of
+from scalana.report.document.contents import Contents
 from scalana.report.text import findings
 from scalana.report.text.paint import Paint, clip, rule, wrap
 from scalana.report.text.sections import section_lines
-
-if TYPE_CHECKING:
-    from scalana.detectors.analysis import Analysis
-    from scalana.report.document.contents import Contents
 
 MOST_FINDINGS = 5
 """Shown in full; the others are counted, and stand in the JSON report."""

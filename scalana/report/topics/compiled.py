@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-from scalana.detectors.when.compiled_lines import COMPILED
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.when.compiled_lines import COMPILED, CompiledLine
+from scalana.graphs.arrays.types import FloatArray
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Row, Section, Table, Tone, section, texts
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.when.compiled_lines import CompiledLine
-    from scalana.graphs.arrays.types import FloatArray
 
 MOST_LINES = 10
 """Rows of the text; the JSON report has every line."""

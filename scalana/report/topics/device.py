@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.device.account import DeviceAccount
 from scalana.detectors.kinds import kind_of
 from scalana.report import names
@@ -22,11 +24,6 @@ from scalana.report.document.sections import (
 from scalana.report.findings.claims import claim
 from scalana.report.findings.sentences import faster
 from scalana.report.topics.hot import place_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
 
 NAME = "device"
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from scalana.detectors.efficiency.pop_factors import FACTORS
-from scalana.detectors.efficiency.run_efficiency import EFFICIENCY
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.efficiency.over_steps import OverSteps
+from scalana.detectors.efficiency.pop_factors import FACTORS, Efficiencies
+from scalana.detectors.efficiency.run_efficiency import EFFICIENCY, RunEfficiency
 from scalana.report import names
 from scalana.report.document.pictures import ColumnBar, Columns
 from scalana.report.document.sections import Cell, Column, Facts, Part, Row, Section, Table, Tone, section, texts
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.efficiency.over_steps import OverSteps
-    from scalana.detectors.efficiency.pop_factors import Efficiencies
-    from scalana.detectors.efficiency.run_efficiency import RunEfficiency
 
 MOST_COLUMNS = 240
 """Of more steps, neighbours are one column, as high as the lowest of them."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scalana.graphs.arrays.types import FloatArray
-    from scalana.graphs.ppg import PPG
+from scalana.graphs.arrays.types import FloatArray
+from scalana.graphs.ppg import PPG
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from scalana.detectors.limits.causal_profile import LIMITS, Activity
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.limits.causal_profile import LIMITS, Activity, CausalProfile, PlaceProfile
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Fit, Row, Section, Table, Tone, section, texts
 from scalana.report.values import plain
 from scalana.runtime.operations import BY_CODE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.limits.causal_profile import CausalProfile, PlaceProfile
 
 _MOST_PLACES = 5
 """Shown; the JSON report has all."""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
+from scalana.detectors.analysis import Analysis
+from scalana.graphs.arrays.types import IntArray
+from scalana.graphs.run_info import RunInfo
 from scalana.report.document.pictures import Heatmap
 from scalana.report.document.sections import Section, section
 from scalana.report.topics.hot import seconds_of_ranks
 from scalana.report.topics.places import hot_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.graphs.arrays.types import IntArray
-    from scalana.graphs.run_info import RunInfo
 
 MOST_COLUMNS = 96
 """Of more ranks, neighbours share a column."""

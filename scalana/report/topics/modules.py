@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.when.module_times import MODULES, ModuleTimes
 from scalana.detectors.when.module_work import WORK
-from scalana.detectors.when.roofline import ROOFLINE
+from scalana.detectors.when.roofline import ROOFLINE, Roofline
+from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.modules import DIRECTIONS
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Row, Section, Table, Tone, section, texts
 from scalana.report.topics import roofline
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.when.roofline import Roofline
-    from scalana.graphs.arrays.types import FloatArray, IntArray
 
 MOST_MODULES = 12
 """Rows of the text; the JSON report has every module."""

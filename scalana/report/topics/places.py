@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.when.server_waits import seconds_of
 from scalana.detectors.when.steady import STEADY
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Facts, Fit, Row, Section, Table, Tone, section, texts
 from scalana.report.topics.hot import HotPlace, hot_places, seconds_by_place
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
 
 _MOST_PLACES = 8
 _LEAST_SHARE = 0.005

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.annotate.replayed import REPLAY_ERROR
 from scalana.report import names
 from scalana.report.document.sections import Facts, Section
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
 
 
 def sections(analysis: Analysis) -> Sequence[Section]:

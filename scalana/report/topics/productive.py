@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.thresholds.shares import WORTH_A_FINDING
-from scalana.graphs.progress.course import PARTS, PRODUCTIVE, largest_loss
+from scalana.graphs.progress.course import PARTS, PRODUCTIVE, Course, largest_loss
 from scalana.report import names
 from scalana.report.document.sections import Account, Column, Facts, Layout, Part, Row, Section, Share, Table, section
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.graphs.progress.course import Course
 
 WORDS = {
     "productive": ("productive", "steps"),

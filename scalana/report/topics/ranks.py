@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.delays.time_split import split_by_rank
 from scalana.detectors.when.steady import STEADY
+from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.readers.processes.process_names import ProcessNames
+from scalana.graphs.run_info import RunInfo
 from scalana.report import names
 from scalana.report.document.pictures import BarRow, Bars
 from scalana.report.document.sections import Section
 from scalana.report.topics import time
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.graphs.arrays.types import FloatArray
-    from scalana.graphs.run_info import RunInfo
 
 MOST_ROWS = 48
 """Ranks that are shown one by one; of more, neighbours are put together."""

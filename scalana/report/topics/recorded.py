@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
 
+from scalana.detectors.analysis import Analysis
 from scalana.report.document.sections import Facts, Section, section
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
 
 _MOST_HOSTS = 8
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from scalana.detectors.when.region_times import REGIONS
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.when.region_times import REGIONS, RegionTime
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Row, Section, Table, Tone, section, texts
 from scalana.report.topics.places import amount
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.when.region_times import RegionTime
 
 MOST_REGIONS = 12
 """Shown; the JSON report has all."""

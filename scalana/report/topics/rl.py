@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from scalana.detectors.rl.account import NOBODY, SEVERAL, RLAccount
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.rl.account import NOBODY, SEVERAL, RLAccount, Slow
+from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.report import names
 from scalana.report.document.changes import KnownChange
 from scalana.report.document.pictures import Picture
@@ -26,13 +29,6 @@ from scalana.report.document.sections import (
 from scalana.report.pictures import rl_svg
 from scalana.report.values import plain
 from scalana.report.workload.ahead import ahead
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.rl.account import Slow
-    from scalana.graphs.readers.processes.process_names import ProcessNames
 
 NAME = "rl"
 

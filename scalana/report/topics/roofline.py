@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.when.module_times import MODULES
 from scalana.detectors.when.module_work import WAYS, ModuleWork
 from scalana.detectors.when.roofline import COMPUTE, MEMORY, OVERHEAD, ROOFLINE, Roofline
+from scalana.graphs.arrays.types import FloatArray
+from scalana.graphs.readers.folder.operators import OperatorKind
+from scalana.graphs.spans.modules import Module
 from scalana.graphs.spans.operator_costs import flops_of
 from scalana.report import names
 from scalana.report.document.sections import Facts, Section, section, texts
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.graphs.arrays.types import FloatArray
-    from scalana.graphs.readers.folder.operators import OperatorKind
-    from scalana.graphs.spans.modules import Module
 
 NAME = "roofline"
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from scalana.detectors.when.slow_steps import SLOW_STEPS
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.when.slow_steps import SLOW_STEPS, SlowStep
 from scalana.detectors.when.steady import STEADY
+from scalana.graphs.run_info import RunInfo
 from scalana.report import names
 from scalana.report.document.pictures import ColumnBar, Columns
 from scalana.report.document.sections import Facts, Part, Section
@@ -17,13 +20,6 @@ from scalana.report.findings.entry import ranks_entry, root_entry
 from scalana.report.findings.sentences import cost
 from scalana.report.topics import time
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.when.slow_steps import SlowStep
-    from scalana.graphs.run_info import RunInfo
 
 _STARTED_LATE = "started-late"
 """Kind of findings that are about start-up, and are no faults of the steps."""

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scalana.detectors.analysis import Analysis
+from scalana.report.document.changes import KnownChange
+from scalana.report.document.sections import Section
 from scalana.report.topics import (
     compiled,
     device,
@@ -31,11 +34,6 @@ from scalana.report.topics import (
 )
 from scalana.report.topics.data import exchanged_heads, sources
 from scalana.report.topics.serving_requests import experts, serving
-
-if TYPE_CHECKING:
-    from scalana.detectors.analysis import Analysis
-    from scalana.report.document.changes import KnownChange
-    from scalana.report.document.sections import Section
 
 
 def _no_entries(analysis: Analysis) -> Mapping[str, Any]:

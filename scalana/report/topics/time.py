@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from scalana.detectors.account import TimeSplit
+from scalana.detectors.analysis import Analysis
 from scalana.detectors.when.steady import STEADY
 from scalana.report.document.sections import Account, Facts, Layout, Section, Share
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.account import TimeSplit
-    from scalana.detectors.analysis import Analysis
 
 NAME, HEADING = "time", "Where the time of the ranks goes"
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalana.detectors.efficiency.courses import Courses, Windows
-from scalana.detectors.efficiency.ideal_network import ideal_network, ideal_network_ends_s
+from scalana.detectors.efficiency.ideal_network import ideal_network
 from scalana.detectors.efficiency.pop_factors import FACTORS
 from scalana.detectors.efficiency.run_efficiency import run_efficiency
 from scalana.detectors.whatif.replay import prepare
@@ -146,7 +146,7 @@ def test_random_runs(work, ways, seed):
     """The ideal run is the one that is simulated without transfers; the factors multiply; windows add up."""
     timeline, _ = simulate(random_program(work, ways))
     without, _ = simulate(random_program(work, [(way, 0) for way, _ in ways]))
-    np.testing.assert_allclose(ideal_network_ends_s(prepare(timeline)), without.locations.end_s, atol=1e-9)
+    np.testing.assert_allclose(ideal_network(prepare(timeline)).end_s, without.locations.end_s, atol=1e-9)
 
     random, own = np.random.default_rng(seed), timeline.own
     busy = random.uniform(0, 1, len(own))

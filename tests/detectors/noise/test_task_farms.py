@@ -14,7 +14,7 @@ from scalana.detectors.late_ranks.late_ranks import Waiting, detect
 from scalana.detectors.late_ranks.masked import next_cause
 from scalana.detectors.noise.task_farms import find_task_farms
 from scalana.detectors.rollup.candidates import join_entries
-from scalana.detectors.slow_workers import slow_workers as slow_workers
+from scalana.detectors.slow_workers import detector as slow_workers
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.readers.processes.process_names import ProcessNames
 from tests.detectors.jobs import analyse, analysed, structure

@@ -16,7 +16,7 @@ from scalana.detectors.pipeline.model.engines import ENGINES
 from scalana.detectors.pipeline.model.schedules import stage_placement
 from scalana.detectors.pipeline.model.simulate import simulate
 from scalana.detectors.pipeline.model.torch_csv import parse_torch_csv, write_torch_csv
-from scalana.detectors.pipeline.plans import front, means, walls
+from scalana.detectors.pipeline.plans import front, means
 from scalana.detectors.pipeline.plans.assignment import Stages, stage_costs_of
 from scalana.detectors.pipeline.plans.bounds import lower_bound
 from scalana.detectors.pipeline.plans.document import read_plan, to_json
@@ -32,7 +32,7 @@ from scalana.detectors.pipeline.plans.profile import (
     uniform_cut,
 )
 from scalana.detectors.pipeline.plans.profile_file import read_document, to_document
-from scalana.detectors.pipeline.plans.proposal import Asked, propose
+from scalana.detectors.pipeline.plans.proposal import Asked, propose, without_wall
 from scalana.detectors.pipeline.plans.search import BASIC, Effort, search
 from scalana.detectors.pipeline.plans.seeds import even_loads
 
@@ -195,10 +195,10 @@ def test_a_wall_is_told_with_what_splitting_it_brings() -> None:
     one = profile(17, 4, 12, head=16.0)
     plan, _ = search(one, IDEAL, SMALL)
     assert lower_bound(one).by_wall and lower_bound(one).wall == 16
-    wall = walls.without_wall(one, IDEAL, SMALL)
+    wall = without_wall(one, IDEAL, SMALL)
     assert wall is not None and wall.layer == 16
     assert wall.plan.step_s < 0.75 * plan.step_s
-    assert walls.without_wall(profile(16, 4, 8), IDEAL, SMALL) is None
+    assert without_wall(profile(16, 4, 8), IDEAL, SMALL) is None
 
 
 def test_a_split_layer_is_as_much_in_all() -> None:

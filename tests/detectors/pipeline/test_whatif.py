@@ -12,7 +12,6 @@ from scalana.detectors.pipeline.diagnosis.predictions import (
     Model,
     Planner,
     avoidable_by_schedule,
-    divide_stages,
     engine_costs,
     held,
     more_microbatches,
@@ -111,7 +110,6 @@ def test_costs_of_torch_where_the_first_stage_has_no_input_gradient() -> None:
 def test_halves_and_wholes_of_a_backward_are_filled_in() -> None:
     filled = split_backward(np.array([[1.0, 1.0], [4.0, 0.0], [0.0, 3.0], [0.0, 1.0]]), ratio=0.25)
     assert filled.tolist() == [[1, 1], [4, 4], [1, 3], [3, 1]]
-    assert divide_stages(filled, 2)[Kind.B].tolist() == [2, 2, 2, 2]
 
 
 def test_what_is_gone_with_one_cause() -> None:

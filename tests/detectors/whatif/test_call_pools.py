@@ -12,7 +12,7 @@ from scalana import api
 from scalana.detectors.evidence import PoolOrder
 from scalana.detectors.facts import Facts
 from scalana.detectors.late_ranks.advice import advise_order
-from scalana.detectors.slow_workers.slow_workers import detect
+from scalana.detectors.slow_workers.detector import detect
 from scalana.detectors.whatif.replay import Change
 from scalana.runtime.record.run_writer import RunWriter
 from tests.tools.call_run import Process, write_pool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scalana.frontend.cpp.binary import demangling
-from scalana.frontend.cpp.names import bare_name, plain_name
+from scalana.frontend.cpp.names import plain_name
 
 
 @pytest.mark.parametrize(
@@ -31,11 +31,6 @@ from scalana.frontend.cpp.names import bare_name, plain_name
 )
 def test_plain_names(full: str, plain: str) -> None:
     assert plain_name(full) == plain
-
-
-def test_bare_names() -> None:
-    assert bare_name("a::b::c") == "c"
-    assert bare_name("c") == "c"
 
 
 @pytest.mark.parametrize(

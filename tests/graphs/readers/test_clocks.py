@@ -8,7 +8,7 @@ import pytest
 from scalana import api
 from scalana.graphs.readers.columns.clocks import estimate_clocks
 from scalana.runtime.operations import BY_NAME
-from scalana.runtime.record.format import EVENT_ANY_SOURCE, EVENT_BLOCKING
+from scalana.runtime.record.format import EVENT_ANY_SOURCE, EVENT_BLOCKING, EVENT_NUMBERED
 from scalana.runtime.record.run_writer import RunWriter
 from tests.tools.call_run import Process
 
@@ -124,6 +124,61 @@ def test_clocks_that_drift_are_aligned_by_messages_alone(drift: float, ticks: in
         assert aligned == pytest.approx(shown_ns(0, true_s), abs=1.5e6)
 
 
+@pytest.mark.parametrize("drift", [0.0, 50e-6, -80e-6])
+@pytest.mark.parametrize(("source", "error_s"), [(0, 60.0), (1, 0.02), (1, -60.0)])
+def test_messages_one_way_that_were_waited_for_are_ticks(drift: float, source: int, error_s: float) -> None:
+    """Each comes within some milliseconds, for ten minutes; one in ten had come before it was taken."""
+    rng = np.random.default_rng(5)
+
+    def shown_ns(host: int, true_s: float) -> int:
+        return round((100.0 + true_s if host == 0 else 103.25 + true_s * (1.0 + drift)) * 1e9)
+
+    rows = []
+    for sent_s in np.sort(rng.uniform(0.0, 600.0, 600)):
+        waited = rng.random() < 0.9
+        came_s = sent_s + 1e-4 + rng.exponential(1e-3 if waited else 1.0)
+        rows.append((source, 1 - source, shown_ns(source, sent_s), shown_ns(1 - source, came_s), 30_000_000 * waited))
+    none = np.zeros(0, np.int64)
+    guess = np.array([0, round((error_s - 3.25) * 1e9)], np.int64)
+    clocks = estimate_clocks(guess, none, none, none, np.array(rows).T)
+    assert clocks.ticks[1] > 500
+    for true_s in (0.0, 300.0, 600.0):
+        aligned = int(clocks.align(1, np.array([shown_ns(1, true_s)], np.int64))[0])
+        assert aligned == pytest.approx(shown_ns(0, true_s), abs=1.5e6)
+
+
+@pytest.mark.parametrize("names", [("broadcast",), ("reduce",), ("scatter", "gather")])
+def test_what_a_root_hands_out_or_gets_aligns_clocks(tmp_path, names):
+    """Rank 1 is on a host whose time of day is a minute off; it comes late to each other call, the root to the rest."""
+    run, ahead_s = RunWriter(tmp_path, {"command": ["modelled"], "exit_code": 0}), 500.0
+    for rank in range(2):
+        start = round((1000.0 + rank * ahead_s) * 1e9)
+        meta = {"world_size": 2, "start_ns": start, "unix_ns": 10**18 + rank * 60_000_000_000}
+        with run.process(f"host{rank}", rank=rank, **meta) as writer:
+            writer.thread(0, rank + 1)
+            writer.group(1, "world", rank, range(2))
+            for number in range(40):
+                begin_ns = 100_000_000 * (number + 1) + 40_000_000 * (number % 2 == rank)
+                ends_ns = 100_000_000 * (number + 1) + 40_200_000
+                writer.event(
+                    number + 2,
+                    BY_NAME[names[number % len(names)]].code,
+                    start + begin_ns,
+                    ends_ns - begin_ns,
+                    group=1,
+                    seq=number,
+                    peer=0,
+                    nbytes=8,
+                    cpu_ns=-1,
+                    flags=EVENT_BLOCKING,
+                )
+            writer.end(start + 5_000_000_000)
+    ppg = api.analyze(tmp_path).ppg
+    assert not any("time of day" in warning for warning in ppg.run.warnings)
+    starts = ppg.timeline.locations.start_s
+    assert abs(starts[1] - starts[0]) < 0.001
+
+
 def test_an_actor_on_another_host_is_called_and_answers_at_times_of_one_axis(tmp_path):
     """Its clocks are 40 ms ahead, that of the calendar, too."""
     run = RunWriter(tmp_path, {"command": ["modelled"], "exit_code": 0})
@@ -142,9 +197,10 @@ def test_an_actor_on_another_host_is_called_and_answers_at_times_of_one_axis(tmp
 
 
 @pytest.mark.parametrize("error_s", [0.02, 60.0])
-@pytest.mark.parametrize("any_source", [False, True])
-def test_messages_both_ways_count_before_the_time_of_day(tmp_path, error_s, any_source):
+@pytest.mark.parametrize("received", [0, EVENT_ANY_SOURCE | EVENT_NUMBERED, EVENT_ANY_SOURCE])
+def test_messages_both_ways_count_before_the_time_of_day(tmp_path, error_s, received):
     """Rank 1 is on a host whose time of day is wrong, and answers each message of rank 0's after 100 ms."""
+    any_source = received == EVENT_ANY_SOURCE
     run, ahead_s = RunWriter(tmp_path, {"command": ["modelled"], "exit_code": 0}), 500.0
     for rank in range(2):
         start = round((1000.0 + rank * ahead_s) * 1e9)
@@ -169,7 +225,7 @@ def test_messages_both_ways_count_before_the_time_of_day(tmp_path, error_s, any_
                         peer=1 - rank,
                         tag=0,
                         cpu_ns=-1,
-                        flags=EVENT_BLOCKING | (EVENT_ANY_SOURCE if any_source and name == "recv" else 0),
+                        flags=EVENT_BLOCKING | (received if name == "recv" else 0),
                     )
             writer.end(start + 5_000_000_000)
     ppg = api.analyze(tmp_path).ppg

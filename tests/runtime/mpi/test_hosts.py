@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from scalana.job.launch import started
 from scalana.runtime.record import layout
 from tests.installed import RUNTIME
 
@@ -32,6 +33,7 @@ int main(int count, char **words)
 }
 """
 FORWARDED = "OMPI_MCA_mca_base_env_list"
+SEEN_BY_ALL = "set SCALANA_CACHE to a folder that all hosts see"
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     library = [compiler, "-shared", "-fPIC", *strict, "-o", str(folder / "recorder.so"), *sources]
     subprocess.run(library, check=True)
     subprocess.run([compiler, "-o", str(folder / "mpirun"), str(folder / "launcher.c")], check=True)
-    os.link(folder / "mpirun", folder / "launch")
+    for name in ("srun", "launch"):
+        os.link(folder / "mpirun", folder / name)
     for name in ("app", "other"):
         (folder / name).write_text('#!/bin/sh\necho "$LD_PRELOAD $*"\n')
         (folder / name).chmod(0o755)
@@ -70,7 +73,8 @@ def launched(tools: Path, words: list[str], **variables: str) -> Launched:
     """Start a launcher as a script does that ``scalana run`` has started."""
     preloads = f"{tools}/recorder.so"
     environ = {"PATH": f"{tools}{os.pathsep}{os.defpath}", "LD_PRELOAD": preloads, **variables}
-    done = subprocess.run(words, executable=tools / Path(words[0]).name, env=environ, capture_output=True, check=True)
+    program = words[0] if words[0] == "/usr/bin/env" else tools / Path(words[0]).name
+    done = subprocess.run(words, executable=program, env=environ, capture_output=True, check=True)
     preloaded, looked_for, forwarded, *found = done.stdout.decode().split("\0")[:-1]
     assert not done.stderr
     return Launched(preloaded, looked_for, forwarded, found)
@@ -97,6 +101,89 @@ def test_a_rank_preloads_the_recorder_if_its_host_has_it(tools: Path, tmp_path: 
         environ = {"PATH": f"{tools}{os.pathsep}{os.defpath}", layout.PRELOAD_VARIABLE: str(recorder)}
         done = subprocess.run(rank, env=environ, capture_output=True, text=True, check=True)
         assert (done.stdout, done.stderr) == (f"{preloads} -H mine\n", "")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-n4", "-N", "2", "-lu", "--mpi=pmix", "--ntasks-per-node", "2", "--exclusive", "-K1"],
+        ["--container-image=own/plugin", "--export=ALL,A=1", "-J", "mine", "-H", "--"],
+    ],
+    ids=["letters", "plugin"],
+)
+def test_srun_starts_a_program_as_slurm_does(tools: Path, tmp_path: Path, options: list[str]) -> None:
+    """By its whole path, or in the working directory although that is not in PATH."""
+    found = launched(tools, ["srun", *options, "app", "-H", "mine"])
+    assert found.words[: 1 + len(options)] == ["srun", *options]
+    assert (found.preloads, found.looks_for) == ("", f"{tools}/recorder.so")
+    rank, work, run = found.words[1 + len(options) :], tmp_path / "work", tmp_path / "run"
+    work.mkdir()
+    layout.make_records(run)
+    for folder, name in ((tools, f"{tools}/app"), (work, "./app")):
+        if folder == work:
+            (work / "app").write_text((tools / "app").read_text().replace("$LD_PRELOAD", "$0"))
+            (work / "app").chmod(0o755)
+        environ = {"PATH": f"{folder if folder == tools else run}{os.pathsep}{os.defpath}"}
+        environ |= {layout.PRELOAD_VARIABLE: str(tmp_path / "not here"), layout.RUN_VARIABLE: str(run)}
+        done = subprocess.run(rank, env=environ, cwd=work, capture_output=True, text=True, check=True)
+        assert (done.stdout, done.stderr) == (f"{name if folder == work else ''} -H mine\n", "")
+    (note,) = layout.notes(run)
+    assert (
+        note == f"MPI calls are not recorded on {os.uname().nodename}, which has no {tmp_path}/not here: " + SEEN_BY_ALL
+    )
+
+
+@pytest.mark.parametrize(
+    ("variables", "options", "stays"),
+    [
+        ({}, ["--export=NONE"], True),
+        ({}, ["--export", "PATH,HOME"], True),
+        ({"SLURM_EXPORT_ENV": "NONE"}, [], True),
+        ({"SLURM_EXPORT_ENV": "NONE"}, ["--export=ALL"], False),
+        ({"SLURM_JOB_NUM_NODES": "1", "SLURM_JOB_NODELIST": os.uname().nodename.partition(".")[0]}, [], True),
+        ({"SLURM_JOB_NUM_NODES": "1", "SLURM_JOB_NODELIST": "another"}, [], False),
+    ],
+    ids=["none", "some", "variable", "overridden", "this host", "another host"],
+)
+def test_srun_that_hands_on_nothing_or_stays_here_is_left_alone(
+    tools: Path, variables: dict[str, str], options: list[str], stays: bool
+) -> None:
+    words = ["srun", *options, "-n", "2", "app"]
+    found = launched(tools, words, **variables)
+    assert (found.words == words, found.preloads == f"{tools}/recorder.so") == (stays, stays)
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "named"),
+    [
+        (["--multi-prog"], {}, "--multi-prog"),
+        (["--bcast=/tmp/app"], {}, "--bcast"),
+        ([], {"SLURM_BCAST": "/tmp/app"}, "SLURM_BCAST"),
+        (["--what-is-this"], {}, "--what-is-this"),
+    ],
+)
+def test_a_program_of_srun_that_is_no_word_of_its_own_preloads_nothing(
+    tools: Path, tmp_path: Path, options: list[str], variables: dict[str, str], named: str
+) -> None:
+    words = ["srun", *options, "app", "arguments"]
+    found = launched(tools, words, SCALANA_RUN_DIR=str(tmp_path), **variables)
+    assert (found.words, found.preloads, found.looks_for) == (words, "", "")
+    (note,) = layout.notes(tmp_path)
+    assert named in note and "srun" in note
+
+
+def test_what_starts_a_static_launcher_acts_in_its_place(tools: Path) -> None:
+    static = tools / "static" / "mpirun"
+    static.parent.mkdir()
+    compiled = subprocess.run(["cc", "-static", "-o", str(static), str(tools / "launcher.c")], capture_output=True)
+    if compiled.returncode:
+        pytest.skip("no C library to link statically")
+    words = [str(static), "-H", "a,b", "app"]
+    assert started([*words], {"SCALANA_MPI_WRAPPERS": "here"}) == ["/usr/bin/env", *words]
+    assert started([str(tools / "mpirun")], {"SCALANA_MPI_WRAPPERS": "here"}) == [str(tools / "mpirun")]
+    found = launched(tools, ["/usr/bin/env", *words])
+    assert found.words[:3] == words[:3] and found.words[-1] == "app" and found.words != words
+    assert (found.preloads, found.looks_for) == ("", f"{tools}/recorder.so")
 
 
 def test_of_several_programs_each_is_started_so(tools: Path) -> None:

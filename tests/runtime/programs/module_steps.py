@@ -112,6 +112,7 @@ def train(change):
 def main():
     warnings.simplefilter("always")
     chosen_steps.FIRST = range(1, 1000)
+    chosen_steps.DEAR_NS = 1 << 62
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
     for name in sys.argv[1:]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from scalana.detectors.lengths.exchange_costs import HEAD_EXCHANGES
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.lengths.exchange_costs import HEAD_EXCHANGES, ExchangeCost, HeadExchanges
 from scalana.report import names
 from scalana.report.document.sections import Column, Row, Section, Table, section, texts
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.lengths.exchange_costs import ExchangeCost, HeadExchanges
 
 _MOST_GROUPS = 8
 """Shown; the JSON report has all."""

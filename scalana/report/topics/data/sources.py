@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from scalana.detectors.sources.mixture import MIXTURE
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.sources.mixture import MIXTURE, Mixture
 from scalana.report import names
 from scalana.report.document.sections import Cell, Column, Row, Section, Table, Tone, section, texts
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.sources.mixture import Mixture
 
 _MOST_SOURCES = 8
 """Shown; the JSON report has all."""

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.pipeline.detector import Pipeline
+from scalana.detectors.pipeline.diagnosis.attribution import StageLoad
+from scalana.graphs.readers.processes.process_names import ProcessNames
+from scalana.graphs.run_info import RunInfo
 from scalana.report import names
 from scalana.report.document.changes import KnownChange
 from scalana.report.document.pictures import Picture
@@ -24,15 +30,6 @@ from scalana.report.document.sections import (
 )
 from scalana.report.pictures import pipeline_svg, pipeline_timeline
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.pipeline.detector import Pipeline
-    from scalana.detectors.pipeline.diagnosis.attribution import StageLoad
-    from scalana.graphs.readers.processes.process_names import ProcessNames
-    from scalana.graphs.run_info import RunInfo
 
 NAME = "pipeline"
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.pipeline.diagnosis.job_causes import Job
 from scalana.detectors.thresholds.shares import WORTH_IF_ONCE
 from scalana.report import names
 from scalana.report.document.sections import Column, Facts, Fit, Row, Section, Table, texts
 from scalana.report.topics.pipelines.pipeline import pipelines_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.pipeline.diagnosis.job_causes import Job
 
 NAME = "slow_down"
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from scalana.detectors.experts.expert_waits import EXPERTS
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.experts.expert_waits import EXPERTS, Experts, LayerTime
 from scalana.report import names
 from scalana.report.document.sections import Column, Row, Section, Table, section, texts
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.experts.expert_waits import Experts, LayerTime
 
 _COLUMNS = (
     Column("layer", 8, is_text=True),

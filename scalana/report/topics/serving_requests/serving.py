@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from scalana.detectors.serving.thread_plans import SERVING
+from scalana.detectors.analysis import Analysis
+from scalana.detectors.serving.thread_plans import SERVING, Serving
 from scalana.graphs.spans.requests import DECODE, PREFILL
 from scalana.report import names
 from scalana.report.document.sections import Column, Facts, Row, Section, Table, section, texts
 from scalana.report.values import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scalana.detectors.analysis import Analysis
-    from scalana.detectors.serving.thread_plans import Serving
 
 _COLUMNS = (
     Column("phase", 8, is_text=True),
