@@ -241,6 +241,11 @@ KINDS = (
             Claim("{Ranks} wait for each other in a cycle (deadlock)", ("circle",)),
             Claim("{Ranks} {waits|wait} for a remote call that no process has begun", ("unbegun",)),
             Claim(
+                "{Ranks} {has|have} done {its|their} work, but {does|do} not end, which keeps {ranks:waiting_ranks} "
+                "waiting",
+                ("unended", "waiting_ranks"),
+            ),
+            Claim(
                 "{Ranks} never returned the result that keeps {ranks:waiting_ranks} waiting",
                 ("unreturned", "waiting_ranks"),
             ),

@@ -5,11 +5,14 @@ from __future__ import annotations
 from scalana.detectors.kind import OF_ALL, OF_DATA, OF_EXPERTS, Claim, Kind
 
 
-def _of_all(name: str, meaning: str, rule: str, doing: str, mended: str, is_last: bool = False) -> Kind:
+def _of_all(
+    name: str, meaning: str, rule: str, doing: str, mended: str, is_last: bool = False, first: tuple[Claim, ...] = ()
+) -> Kind:
     """A cause that all ranks share: its claim is how much of a step they spend ``doing`` it, or of a run without
-    steps."""
+    steps, if none of the ``first`` can be made."""
     spends = "{Ranks} {spends|spend}"
     claims = (
+        *first,
         Claim(f"{spends} {{seconds:limit_s}} of an average step of {{seconds:step_s}} {doing}", ("limit_s", "step_s")),
         Claim(f"{spends} {{seconds:limit_s}} of {{seconds:run_s}} {doing}", ("limit_s", "run_s")),
         Claim(f"{spends} time {doing}"),
@@ -135,6 +138,24 @@ SHARED = (
         mended="with more of them",
         spends=False,
     ),
+    Kind(
+        "one-at-a-time",
+        "a process makes each call when it has the result of the one before, although several processes could work on "
+        "them at the same time",
+        "A process waits for each call before it makes the next one.",
+        (
+            Claim(
+                "{Ranks} {waits|wait} for each of {count:calls_in_turn} calls before the next one, although "
+                "{count:could_take} processes could work at the same time",
+                ("calls_in_turn", "could_take"),
+            ),
+            Claim("{Ranks} {waits|wait} for each call before the next one"),
+        ),
+        arrival="works",
+        is_shared=True,
+        mended="with the calls at the same time",
+        spends=False,
+    ),
     _of_all(
         "collection-bound",
         "all ranks collect garbage in their steps",
@@ -187,11 +208,22 @@ SHARED = (
     ),
     _of_all(
         "communication-bound",
-        "the transfers of all ranks take a large part of a step, though no rank is late; `saving_s` is for an ideal "
-        "network",
+        "communication of all ranks takes a large part of a step, though no rank is late: transfers, or calls that the "
+        "program could do without; `saving_s` is for an ideal network, or without these calls",
         "Communication takes a large part of every step.",
-        "in transfers, without waiting for other ranks or for cores",
+        "in transfers, without waiting for other ranks",
         "on an ideal network",
+        first=(
+            Claim(
+                "{Ranks} {reduces|reduce} the same gradients {count:reduced_times} times in a step, which takes "
+                "{seconds:limit_s} of {seconds:step_s}",
+                ("reduced_times", "limit_s", "step_s"),
+            ),
+            Claim(
+                "{Ranks} {spends|spend} {seconds:limit_s} of an average step of {seconds:step_s} in {text:spared}",
+                ("spared", "limit_s", "step_s"),
+            ),
+        ),
     ),
     Kind(
         "slow-link",

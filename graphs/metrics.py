@@ -25,6 +25,7 @@ METRICS = {
     "stall_s": "of time_s outside communication, neither on a CPU nor waiting for a core",
     "comm_s": "wall seconds in communication calls, of all threads that communicate",
     "wait_s": "of comm_s, waiting for other ranks; filled by the detectors",
+    "call_core_wait_s": "of comm_s, in which the thread that calls, or one that moves its data, waits for a core",
     "calls": "communication calls, posts and completions counted apart",
     "bytes": "payload of the communication calls",
     "samples": "samples of threads that communicate, and of the main thread",

@@ -49,12 +49,13 @@ from scalana.graphs.readers.columns.gather import Communicator, Gathered, gather
 from scalana.graphs.readers.folder.models import RecordedModels, read_models
 from scalana.graphs.readers.folder.native_frames import Symbols, no_symbols, resolve_native
 from scalana.graphs.readers.folder.reading import read_records
-from scalana.graphs.readers.folder.records import Events
+from scalana.graphs.readers.folder.records import Events, Samples, Threads
 from scalana.graphs.readers.processes.chains import choose_of_chain
 from scalana.graphs.readers.processes.rank_selection import RankRecords
 from scalana.graphs.run_info import RunInfo, course_of_run, describe_run, rate_hz, with_ended, without_record
 from scalana.graphs.samples.between import active_s
 from scalana.graphs.samples.collected import collector_path, move_collected
+from scalana.graphs.samples.in_calls import core_waits_in_calls, that_move_data
 from scalana.graphs.samples.kernels import KernelTime, kernel_time
 from scalana.graphs.samples.last_places import LastPlace, last_places
 from scalana.graphs.samples.serialised import move_serialised
@@ -256,7 +257,16 @@ def build_ppg(
     done("dividing own work")
     ranks = max(chosen.world_size, int(data.rank.max(initial=-1)) + 1)
     metrics = no_metrics(len(psg.vertices), ranks)
-    each(lambda shard: _add_samples(metrics, data, shard, places, period_ns), talk.shards)
+    moves = that_move_data(data.tree)
+
+    def add_samples(shard: Shard) -> None:
+        samples, threads = samples_of(data, shard), take(data.threads, shard.threads)
+        _add_samples(metrics, samples, threads, places, period_ns)
+        for at, waited_s in core_waits_in_calls(samples, threads, moves, talk.calls):
+            rank = talk.locations.rank[talk.calls.location[at]]
+            add_to(metrics["call_core_wait_s"], talk.calls.vertex[at], rank, waited_s)
+
+    each(add_samples, talk.shards)
     host = HostActivity()
     if talk.spans.device_lanes().any() and not talk.spans.activity_lanes().any():
         host = host_activity(data.samples, data.threads, places, period_ns)
@@ -505,9 +515,10 @@ def _own_work(
     return own, activities, unwritten_s
 
 
-def _add_samples(metrics: dict[str, FloatArray], data: Gathered, shard: Shard, places: Places, period_ns: int) -> None:
+def _add_samples(
+    metrics: dict[str, FloatArray], samples: Samples, threads: Threads, places: Places, period_ns: int
+) -> None:
     """Count samples of locations, and the active seconds of all other threads of the ranks."""
-    samples, threads = samples_of(data, shard), take(data.threads, shard.threads)
     if len(samples) == 0:
         return
     vertex, rank = places.vertex[samples.path], threads.rank[samples.thread]

@@ -36,6 +36,7 @@ from scalana.detectors.evidence.preparation import (
     Compiling,
     InputBound,
     Loading,
+    OneAtATime,
     Serialising,
     StartedBy,
     WorkerBound,
@@ -45,7 +46,7 @@ from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
 from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
-from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, StepLimit, Transfers
+from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, SparedCalls, StepLimit, Transfers
 from scalana.detectors.evidence.thread_plan import ThreadPlan
 
 __all__ = [
@@ -86,6 +87,7 @@ __all__ = [
     "OtherLoading",
     "OtherLoads",
     "OwnOperator",
+    "OneAtATime",
     "PipelineTime",
     "PlaceTime",
     "PoolOrder",
@@ -96,6 +98,7 @@ __all__ = [
     "SlowSource",
     "SlowedLine",
     "SlowRank",
+    "SparedCalls",
     "StartedBy",
     "TaskTail",
     "TaskTimes",

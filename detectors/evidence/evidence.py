@@ -37,6 +37,7 @@ from scalana.detectors.evidence.preparation import (
     Compiling,
     InputBound,
     Loading,
+    OneAtATime,
     Serialising,
     StartedBy,
     WorkerBound,
@@ -46,7 +47,7 @@ from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import SizeCosts
 from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
-from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, StepLimit, Transfers
+from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, SparedCalls, StepLimit, Transfers
 from scalana.detectors.evidence.thread_plan import ThreadPlan
 
 
@@ -130,8 +131,10 @@ class Evidence:
     input_bound: InputBound | None = None
     worker_starts: WorkerStarts | None = None
     worker_bound: WorkerBound | None = None
+    one_at_a_time: OneAtATime | None = None
     step_limit: StepLimit | None = None
     transfers: Transfers | None = None
+    spared: SparedCalls | None = None
     busy_cores: BusyCores | None = None
     thread_plan: ThreadPlan | None = None
     experts: ExpertWaits | None = None

@@ -18,6 +18,8 @@ class OpenOperation(Flat):
     """Whether they wait for the result of a remote call that the rank has to return."""
     unbegun: bool = False
     """Whether the rank itself waits for a remote call that no process has begun."""
+    unended: bool = False
+    """Whether its process has done its work, and does not end."""
 
 
 @dataclass(frozen=True, slots=True)

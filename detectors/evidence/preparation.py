@@ -55,6 +55,15 @@ class WorkerBound(Flat):
 
 
 @dataclass(frozen=True, slots=True)
+class OneAtATime(Flat):
+    """Calls that a process makes each when it has the result of the one before."""
+
+    calls_in_turn: int
+    could_take: int
+    """Processes that could work on them at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Compiling:
     """What a rank of the finding compiles, on average; of the others the median."""
 

@@ -37,9 +37,29 @@ class Transfers(Flat):
     """What a step, or the run, would take if one call moved all their bytes."""
     half_bytes_step_s: float
     """If they moved half the bytes."""
+    calls_in_one: float
+    """How many of the calls of a step could be one: all of a collective, or the messages from one rank to another."""
     calls_s: float = 0.0
-    """What all calls of a step take but for waiting for other ranks. ``limit_s`` is what of this is the network's: as
-    much as if every call went like the fastest quarter of those at its place."""
+    """What all calls of a step take but for waiting for other ranks. ``limit_s`` is what of this is the network's:
+    without what threads wait for a core."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparedCalls(Flat):
+    """Calls that a program could do without, in a step of an average rank."""
+
+    spared: str
+    """What calls they are."""
+    spared_calls: float
+    """How many go."""
+    spared_of: float
+    """Of how many of their kind."""
+    spared_bytes: float
+    """That all of these move."""
+    reduced_times: int | None
+    """How often the same gradients are reduced; None where they are something else."""
+    spared_lines: int
+    """On how many lines they are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 
 
 _RESULT = "result"
+UNENDED = (
+    "A process that has put objects into a queue of multiprocessing ends only when somebody has taken them: call get() "
+    "for all of them before join()."
+)
+"""About processes that have done their work, and do not end."""
 
 
 def advise(

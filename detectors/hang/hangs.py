@@ -10,7 +10,7 @@ import numpy as np
 
 from scalana.detectors.evidence import CodePlace, Deadlock, Evidence, OpenOperation, PlaceTime
 from scalana.detectors.finding import Finding, Hop
-from scalana.detectors.hang.advice import advise, advise_host
+from scalana.detectors.hang.advice import UNENDED, advise, advise_host
 from scalana.detectors.thresholds.seconds import HANG_S, SAME_TIME_S
 from scalana.graphs.samples.last_places import LastPlace
 from scalana.graphs.structure.psg import PSG, VertexKind
@@ -79,6 +79,8 @@ def _at_lost_host(finding: Finding, awaited: dict[int, list[OpenCall]], run: Run
 def _all_came(call: OpenCall, timeline: Timeline, run: RunInfo) -> bool:
     """Whether all came in the end to what an open call is of: the record of one rank stopped before, as that of a rank
     may that has come to the end of MPI long before the others. Not known where one of them has no record."""
+    if call.awaited.is_unended:
+        return False
     if call.communicator >= 0 and set(run.communicators[call.communicator].ranks) & set(run.missing_ranks):
         return False
     calls, instances = timeline.calls, timeline.instances
@@ -126,7 +128,7 @@ def _absent(call: OpenCall, waiting: list[OpenCall], left: Left, run: RunInfo) -
     """Ranks that an open call waits for: those of its communicator that are not in it, nor were, or its partner."""
     operation = BY_CODE[call.operation]
     if call.operation in TAKING:  # where a pool or queue of its own is asked, its child says more
-        place = run.last_places.get(call.rank)
+        place = run.last_places.get(call.rank) if not call.awaited.is_unended else None
         return [] if place is not None and place.child is not None else list(call.awaited.ranks)
     partner = _partner(call)
     if partner >= 0 or (call.peer >= 0 and operation.name in ("broadcast", "scatter")):
@@ -199,6 +201,7 @@ def _finding(
             longest.seq,
             unreturned=bool(longest.awaited.ranks),
             unbegun=rank in by_rank and by_rank[rank].awaited.is_untaken,
+            unended=longest.awaited.is_unended,
         ),
         place=PlaceTime(seconds),
         waits_at=_code_place(last, psg) if last.child is not None else None,
@@ -218,7 +221,9 @@ def _finding(
         saving_s=longest.seconds,
         path=[_symptom(longest, psg, lost, len({call.rank for call in calls})), root],
         evidence=evidence,
-        advice=advise(rank, operation, by_rank, circle, _asks(vertex, psg), run.names, last.child is not None),
+        advice=UNENDED
+        if longest.awaited.is_unended
+        else advise(rank, operation, by_rank, circle, _asks(vertex, psg), run.names, last.child is not None),
     )
 
 

@@ -41,17 +41,18 @@ def advise(finding: Finding) -> str:
         )
     if finding.kind == "serial":
         return "Only this rank works while all others wait: distribute the work, or move it off the critical path."
+    cpu, core_wait = evidence.cpu_split()
+    rests = cpu is not None and core_wait is not None and cpu + core_wait < 0.3
+    if rests and (rest := source_call(line, rests=True)):
+        return rest.advice
     if evidence.whole_role:
         return "All processes of this role take as long here: make this cheaper, or share it among more processes."
     if evidence.drifts:
         return "The ranks with the most work here change during the run: rebalance from time to time."
     if len(finding.ranks) > 1 and evidence.steady_share is not None and evidence.steady_share < MAJORITY:
         return "A different rank is late each time: balance this work within every step, not only over the run."
-    cpu, core_wait = evidence.cpu_split()
     if cpu is not None and core_wait is not None:
-        if cpu + core_wait < 0.3:
-            if rest := source_call(line, rests=True):
-                return rest.advice
+        if rests:
             return "The time is spent off the CPU (I/O, sleep or a lock): overlap or remove it on these ranks."
         if cpu + core_wait > 0.7:
             return _computing(finding)
@@ -152,7 +153,7 @@ def _computing(finding: Finding) -> str:
     if place is None or place.seconds_others is None:
         return ""
     here, others, leaf = place.seconds_here, place.seconds_others, finding.evidence.leaf
-    if place.others_elsewhere and leaf is not None:
+    if place.others_elsewhere and leaf is not None and others > FLOOR * here:
         return (
             f"Other ranks call `{leaf.function}` at other lines, for less time: check which condition brings this rank "
             "here, or give it less to do."

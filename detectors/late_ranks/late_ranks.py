@@ -411,7 +411,8 @@ def _kind(candidate: Candidate, finding: Finding, run: _Run) -> str:
     if kind == TargetKind.TRANSFER:
         return "slow-transfer"
     cpu, core_wait = finding.evidence.cpu_split()
-    if cpu is not None and core_wait is not None and core_wait > max(0.5, 2 * cpu):
+    # Who rests more often waits more often for a core, too, until it goes on: that is not why it is late.
+    if cpu is not None and core_wait is not None and core_wait > max(0.5, 2 * cpu, 2 * (1.0 - cpu - core_wait)):
         programs = finding.evidence.programs_share
         if programs is not None and programs < 0.5 and not computes_more(candidate):
             return "waiting-for-core"

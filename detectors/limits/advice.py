@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence import InputBound, SlowSource, TaskTail, Transfers, WorkerBound
+from scalana.detectors.evidence import InputBound, SlowSource, StepLimit, TaskTail, Transfers, WorkerBound
+from scalana.detectors.thresholds.shares import WORTH_IF_ONCE
 from scalana.detectors.whatif.slow_links import Reach
 
 ADVICE = {
@@ -44,21 +45,52 @@ KEEP_WORKERS = (
 """Where workers are started anew in each epoch."""
 
 
-ADVICE_COMBINE = "Combine the calls of a step into fewer (one flat buffer, larger buckets)."
+SPARED = {
+    "reduced-again": "reductions of gradients",
+    "buffers": "broadcasts of the model's buffers, before each forward pass",
+    "unused": "reductions of which parameters have a gradient",
+    "barriers": "barriers",
+    "objects": "collectives of Python objects, which they pickle",
+    "single-numbers": "collectives of single numbers",
+}
+ADVICE_SPARED = {
+    "reduced-again": "Reduce gradients only after the last microbatch of a step: run the others within "
+    "`with model.no_sync():` (set_requires_gradient_sync(False) with FSDP2).",
+    "buffers": "Switch these off with DistributedDataParallel(broadcast_buffers=False), in newer versions "
+    "forward_sync_buffers=False, if ranks need no equal buffers in training (constants, BatchNorm in eval mode).",
+    "unused": "Leave out find_unused_parameters=True where all parameters get gradients, or use static_graph=True "
+    "where the same ones do in each step: the search through the graph goes, too.",
+    "barriers": "Remove the barrier: collectives wait for each other by themselves. It is needed only where ranks wait "
+    "for something else, such as a file of another rank.",
+    "objects": "Send tensors instead of objects, and only what is needed, every N steps, or once at the end.",
+    "single-numbers": "Reduce these numbers in one call (one tensor or array) and less often (every N steps), or start "
+    "the call early and wait for it later (async_op=True, MPI_Iallreduce).",
+}
+"""Calls that a program could do without, in words, and how."""
+
+ADVICE_COMBINE = {
+    "buckets": "Reduce gradients in fewer calls: larger buckets (bucket_cap_mb of DistributedDataParallel).",
+    "messages": "Send one message to each rank instead: pack what goes to it into one buffer, or a derived datatype.",
+    "calls": "Combine the calls of a step into fewer: one flat buffer, larger buckets.",
+}
+"""By what they are."""
 ADVICE_FEWER_BYTES = "Send fewer bytes (a smaller data type, gradients accumulated over more microbatches)."
 ADVICE_OVERLAP = "Or send while the ranks compute."
 
 
-ADVICE_TRANSFERS = f"{ADVICE_FEWER_BYTES} {ADVICE_COMBINE} {ADVICE_OVERLAP}"
+ADVICE_TRANSFERS = f"{ADVICE_FEWER_BYTES} {ADVICE_COMBINE['calls']} {ADVICE_OVERLAP}"
 """Where it is not known which helps more."""
 
 
-def advise_transfers(transfers: Transfers) -> str:
-    """What to change of communication, what saves more first."""
+def advise_transfers(transfers: Transfers, limit: StepLimit, calls: str) -> str:
+    """What to change of communication, what saves more first; ``calls`` is what they are."""
     some = [(transfers.half_bytes_step_s, ADVICE_FEWER_BYTES)]
-    if round(transfers.step_calls) > 1:
-        some.append((transfers.in_one_call_step_s, ADVICE_COMBINE))
-    return " ".join([*(text for _, text in sorted(some)), ADVICE_OVERLAP])
+    if round(transfers.calls_in_one) > 1:
+        some.append((transfers.in_one_call_step_s, ADVICE_COMBINE[calls]))
+    (_, first), *more = sorted(some)
+    step_s = limit.step_s or limit.run_s or 0.0
+    worth = [text for left_s, text in more if step_s - left_s >= WORTH_IF_ONCE * step_s]
+    return " ".join([first, *worth, ADVICE_OVERLAP])
 
 
 def advise(bound: InputBound, cores: int) -> str:
@@ -122,6 +154,13 @@ def advise_source(known: SlowSource) -> str:
         return cheaper.removeprefix("Or ").capitalize()
     text = _OTHER_LOADING[known.other_loading[0].change]
     return f"{text.format(source=known.source, workers=2 * known.source_workers or 1)} {cheaper}"
+
+
+CALL_AHEAD = (
+    "If a call does not need the result of the one before, make all calls first, and ask for their results afterwards "
+    "(a list of references or futures, Pool.map, Executor.map)."
+)
+"""Where calls are made one at a time."""
 
 
 def advise_workers(bound: WorkerBound) -> str:

@@ -28,7 +28,7 @@ def cores(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
         return []
     busiest = _busiest(facts)
     waiting = [place for place in profile.places if place.core_wait_s > 0.0]
-    if busiest is None or busiest.busy_cores < AS_MUCH * busiest.host_cores or not waiting:
+    if busiest is None or not _is_busy(busiest) or not waiting:
         return []
     most = max(waiting, key=lambda place: place.core_wait_s)
     finding = finding_of_place(KIND, most, profile, facts)
@@ -43,6 +43,16 @@ def cores(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     )
     nothing = np.zeros(0, np.int64)
     return [SharedCause(whole, Extent(tuple(finding.ranks), nothing, nothing), False)]
+
+
+def keeps_cores_busy(facts: Facts) -> bool:
+    """Whether the job itself has so much to do that its ranks wait for a turn on their cores."""
+    busiest = _busiest(facts)
+    return bool(facts.run.cores.sharing()) or (busiest is not None and _is_busy(busiest))
+
+
+def _is_busy(busiest: BusyCores) -> bool:
+    return busiest.busy_cores >= AS_MUCH * busiest.host_cores
 
 
 def _ranks_outnumber_cores(facts: Facts) -> bool:

@@ -10,11 +10,11 @@ from scalana.detectors.detector import Outcome
 from scalana.detectors.facts import Facts, Need
 from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.limits import (
-    communication,
     compile_bound,
     cores,
     held_locks,
     input_bound,
+    one_at_a_time,
     python_loops,
     slow_link,
     source_costs,
@@ -25,6 +25,7 @@ from scalana.detectors.limits import (
 from scalana.detectors.limits.causal_profile import LIMITS, CausalProfile, causal_profile
 from scalana.detectors.limits.data import slow_source
 from scalana.detectors.limits.shared_cause import SharedCause
+from scalana.detectors.limits.transfers import communication, spared_calls
 from scalana.detectors.reconcile import Extent, Verdict, covered
 from scalana.detectors.thresholds.shares import MAJORITY
 
@@ -32,6 +33,7 @@ RECOGNISERS: tuple[Callable[[CausalProfile, Facts], list[SharedCause]], ...] = (
     slow_source.slow_source,
     worker_starts.worker_starts,
     input_bound.input_bound,
+    one_at_a_time.one_at_a_time,
     worker_bound.worker_bound,
     task_tail.task_tail,
     compile_bound.compile_bound,
@@ -53,13 +55,14 @@ OF_ACCOUNTED = (
 KINDS = (
     slow_source.KIND,
     input_bound.KIND,
+    one_at_a_time.KIND,
     worker_bound.KIND,
     task_tail.KIND,
     compile_bound.KIND,
     held_locks.INTERPRETER,
     *source_costs.KIND_OF.values(),
     slow_link.KIND,
-    communication.KIND,
+    spared_calls.KIND,
     cores.KIND,
     python_loops.KIND,
 )

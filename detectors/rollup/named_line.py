@@ -46,7 +46,7 @@ from scalana.detectors.rollup.call_sites import (
     is_wrapper,
     lines_of,
 )
-from scalana.detectors.thresholds.counts import ENOUGH_SAMPLES, SMALL_LINES
+from scalana.detectors.thresholds.counts import MANY, SMALL_LINES
 from scalana.detectors.thresholds.shares import (
     MAJORITY,
     MINOR,
@@ -404,6 +404,6 @@ class _Helpers:
         for number in here:
             more[self._part(vertex, *self.places[number])] += self.excess[number].seconds
         more_s = sum(more.values())
-        if usual_s <= ENOUGH_SAMPLES * self.timeline.period_s:
+        if usual_s <= MANY * self.timeline.period_s:
             return False
         return sum(min(function.usual[part] / usual_s, more[part] / more_s) for part in more) >= MAJORITY

@@ -3,7 +3,8 @@
 Excess is found at lines. First it goes to the line where it belongs (:mod:`~scalana.detectors.rollup.named_line`): the
 call of a small helper, rather than a line in it. Lines of one loop without communication then are one place: the line
 that holds most of the loop, else the loop; so are those of a function that is called in such a loop. The lines of any
-other function are one place only where no line or loop of it holds a large part.
+other function are one place only where no line or loop of it holds a large part. A line that waits for a lock is a
+place by itself: what it takes is what others do.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.call_sites import called_in_loop
 from scalana.detectors.rollup.library_calls import whole_call
 from scalana.detectors.rollup.named_line import Excess, roll_up
+from scalana.detectors.source_calls import source_call, source_line
 from scalana.detectors.thresholds.shares import MAJORITY, SHARE_OF_ITS_OWN
 from scalana.graphs.structure.psg import PSG, Place, VertexKind
 from scalana.graphs.timeline import Timeline
@@ -64,18 +66,25 @@ def named_places(
     ]
     within: dict[tuple[int, int], dict[CodeLocation, float]] = defaultdict(lambda: defaultdict(float))
     chains: dict[int, list[Container]] = {}
-    for who, leaf, amount in zip(deciders, whole, seconds, strict=True):
-        if leaf.kind == TargetKind.OWN:
+    joins = [leaf.kind == TargetKind.OWN and not _locks(leaf, psg) for leaf in whole]
+    for who, leaf, amount, is_joined in zip(deciders, whole, seconds, joins, strict=True):
+        if is_joined:
             if leaf.vertex not in chains:
                 chains[leaf.vertex] = list(containers(leaf.vertex, psg))
             for container in chains[leaf.vertex]:
                 within[who, container.vertex][leaf] += amount
     held = _Held(within, chains, _of_lines(within), psg)
     found = []
-    for who, leaf, part in zip(deciders, whole, parts, strict=True):
-        at = held.promoted(leaf, who) if leaf.kind == TargetKind.OWN else leaf
+    for who, leaf, part, is_joined in zip(deciders, whole, parts, joins, strict=True):
+        at = held.promoted(leaf, who) if is_joined else leaf
         found.append(part if at == leaf else at)
     return found
+
+
+def _locks(leaf: CodeLocation, psg: PSG) -> bool:
+    """Whether a line waits for a lock."""
+    call = source_call(source_line(psg[leaf.vertex].place.file, leaf.line), rests=True) if leaf.line > 0 else None
+    return call is not None and call.nature == "locking"
 
 
 def _rolled_up(

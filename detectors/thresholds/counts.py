@@ -10,8 +10,10 @@ Why: More than one.
   from which they are not
 - `named_phases`: steps of a loop that nobody marked, and those in which answers are scored, or weights go back
 - `rounds`: times that each rank is at a place, from which they do it again and again
+- `one_at_a_time`: processes that could work at the same time
 - `worker_bound`: rounds of calls from which one to the next is a step
 - `worker_groups`: calls that are handed over at a line, from which more workers can be predicted for
+- `spared_calls`: forward passes of a step after which gradients are reduced more often than once
 - `slow_source`: steps with and without a source, and workers, that are compared
 - `task_tails`: threads that are a pool, and calls
 - `thread_plans`: requests with a number of threads, for it to be compared
@@ -77,12 +79,14 @@ Why: A choice: enough for an average, and few of all.
 
 - `loop_predictions`
 """
-ENOUGH_SAMPLES = 10
-"""Sampling periods that show in which parts of a function its time is spent.
+MANY = 10
+"""Repetitions that are many.
 
 Why: A choice: of fewer, a part that takes a tenth is often unseen.
 
-- `named_line`
+- `communication`: calls of a step, of those that could be one, from which they are too many on any machine
+- `named_line`: sampling periods that show in which parts of a function its time is spent
+- `spared_calls`: calls of a step that it could do without, from which they are too many on any machine
 """
 SMALL_LINES = 10
 """Lines of a function that is seen as a whole.

@@ -116,6 +116,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `input_bound`: part of a step that more workers must save
 - `job_causes`: part of a step that a change for all replicas must bring
 - `late_ranks`: for what happened too rarely for its noise to be known
+- `limits.advice`: part of a step that fewer bytes, or calls, must save to be advised after what saves more
 - `replicas`: part of a step that a replica, or its cause, must cost the others
 - `report.headline`: part of a step that a change must save to be named before the findings
 - `shared_cause`: part of a step that must be saved without a cause that all ranks share
@@ -123,6 +124,7 @@ Why: A choice: five times as much as where repetitions show the noise.
 - `device_causes`: part of a step that devices of all ranks must have nothing to do, for the launches, waits or work
   of their hosts to be a cause
 - `python_loops`: part of a step that a cause must save; times WORTH_FOLLOWING, what a loop must take to be looked at
+- `one_at_a_time`: part of the run that calls at the same time must save
 - `worker_bound`: part of a step that more workers must save
 - `slow_source`: part of the steady state that another way to load must save
 - `task_tail`: part of the run that another order must save
@@ -275,6 +277,7 @@ Why: Nothing else can be as much.
 - `calls`: part of a joined cause that its largest entry must hold to be its place
 - `changes`: part of what lies in a burst that must be work, or waiting for a core, for a thread not to have rested
   there
+- `one_at_a_time`: part of the time that a process must wait for the calls that it makes
 - `choices`: part of what ranks do in a choice that a cause must be, to be compared with all of the choice
 - `contention`: part of a finding that ranks must be late with on average, to lack a core for more than a turn now and
   then
@@ -414,11 +417,14 @@ Why: What is left is minor (MINOR).
 - `cost_trend`: part of the steps which are nearly all; and of the pairs of a step before a jump and one after it, that
   must differ as the levels do: else some steps do
 - `slow_ranks`: part of what a slow rank takes longer that one place or loop must hold, for that to have more to do
+- `spared_calls`: part of the steps in which the same gradients are reduced after each forward pass; part of a line's
+  calls that move a single number
 - `step_presence`: part of a cost that lies in steps which show what it usually is in a step
 - `rank_work`: part of the steps in which a slow rank must be slow
 - `steps`: part of what is lost in steps that lies in the few which are named; and part of the steps that are nearly all
 - `task_farms`: part of a rank's pieces that one and the same must hand out
 - `device_causes`: part of a step that devices must work to be what limits it
+- `one_at_a_time`: part of the calls that must be alone under way
 - `loader_pace`: part of the steps in which a rank must wait for a batch, for workers that never rest
 - `expert_waits`: part of the lookups that a cache of the experts used last must explain
 """

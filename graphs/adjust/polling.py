@@ -4,11 +4,16 @@ A program may test a request (``MPI_Test``) or look for messages (``MPI_Iprobe``
 or without. Tests that fail are no events, but their call paths have sums, and samples tell where the time went. Where
 most of what lies before a call was polling, and that ended because what the call waits for had come, the call is taken
 to begin where the polling did.
+
+Others look for a file or a key that another rank is to write, asleep in between. That is no communication that is
+recorded, but the head of the loop shows it: such a rank waits for who comes to the next call without such a loop.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +34,8 @@ from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import STATE_ASLEEP
 
 _TEST = BY_NAME["test"].code
+_LOOKS = re.compile(r"while\b.*\b(exists|is_?file|is_set|check|done|ready|poll|access|stat)\s*\(")
+"""The head of a loop that looks for what somebody else is to make."""
 _OF_LOOP = (VertexKind.COMP, VertexKind.BRANCH, VertexKind.COMM)
 POLLING = 0.75
 """Part of the time up to a call that must be polling, from where it is taken to begin."""
@@ -51,7 +58,7 @@ def begin_with_polling(
 ) -> None:
     """Let calls begin where the polling for what they wait for did.
 
-    Nothing happens where no test failed.
+    Nothing happens where no test failed, and no loop looks for what others make.
     """
     polling = polling_paths(data, located, places, psg, period_ns)
     if polling is None:
@@ -59,19 +66,21 @@ def begin_with_polling(
     enclosing = outside_communication(psg)
     first_call = np.concatenate(([0], np.cumsum([len(part) for part in located]))).tolist()
 
-    def find(number: int) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
+    def find(number: int) -> Polled:
         part, at = located[number], slice(first_call[number], first_call[number + 1])
         bursts = bursts_of(part, to_ns(calls.enter_s[at]), to_ns(calls.exit_s[at]), calls.vertex[at], places, enclosing)
-        burst, begin_ns, cpu_ns, asks = polled_until(bursts, part, data, polling, places, period_ns)
-        before = bursts.number[burst] < len(part)
-        here = bursts.number[burst[before]]
-        return here, begin_ns[before], cpu_ns[before], asks[before]
+        polled = polled_until(bursts, part, data, polling, places, period_ns)
+        return polled.of_calls(bursts.number, len(part))
 
-    for part, first, (here, begin_ns, cpu_ns, asks) in zip(
-        located, first_call, each(find, range(len(located))), strict=False
-    ):
+    found = each(find, range(len(located)))
+    enter_s = calls.enter_s.copy()  # of a rank that looks: if all do, they wait for somebody outside
+    for first, polled in zip(first_call, found, strict=False):
+        enter_s[first + polled.burst[polled.looks]] = to_seconds(polled.begin_ns[polled.looks])
+    for part, first, (here, begin_ns, cpu_ns, asks, looks) in zip(located, first_call, found, strict=False):
         call, begin_s = first + here, to_seconds(begin_ns)
-        waits = asks | (awaited_s(calls, instances, call) - begin_s >= AWAITED * (calls.enter_s[call] - begin_s))
+        tested_s, looked_s = (awaited_s(since_s, calls, instances, call) for since_s in (calls.enter_s, enter_s))
+        came_s = np.where(looks, looked_s, tested_s)
+        waits = asks | (came_s - begin_s >= AWAITED * (calls.enter_s[call] - begin_s))
         call, here = call[waits], here[waits]
         calls.enter_s[call] = begin_s[waits]
         calls.cpu_s[call] += to_seconds(cpu_ns[waits])
@@ -93,31 +102,69 @@ class Polling:
     beside: BoolArray
     """Other code of a library's function that asks. Where its loops are is not known: once it asks, it is its loop
     ``[paths]``."""
+    looks: BoolArray
+    """Sleeps in loops that look for what others make ``[paths]``."""
+
+
+class Polled(NamedTuple):
+    """Bursts that end with polling."""
+
+    burst: IntArray
+    """Or the numbers of the calls behind them ``[polled]``."""
+    begin_ns: IntArray
+    """When that began ``[polled]``."""
+    cpu_ns: IntArray
+    """The CPU time that it took ``[polled]``."""
+    asks: BoolArray
+    """Whether it was spent in the tests themselves ``[polled]``."""
+    looks: BoolArray
+    """Whether it was a look for what others make ``[polled]``."""
+
+    def of_calls(self, number: IntArray, calls: int) -> Polled:
+        """Those before calls, by the numbers of these, of which there are so many; ``number`` is that of each burst."""
+        at = number[self.burst]
+        some = at < calls
+        return Polled(at[some], self.begin_ns[some], self.cpu_ns[some], self.asks[some], self.looks[some])
 
 
 def polling_paths(data: Gathered, located: list[Located], places: Places, psg: PSG, period_ns: int) -> Polling | None:
-    """The paths that are a part of polling; None where no test failed."""
+    """The paths that are a part of polling; None where no test failed, and no loop looks for what others make."""
     totals, samples, count = data.totals, data.samples, len(places.vertex)
+    asleep = np.bincount(samples.path, samples.state == STATE_ASLEEP, count)
+    ran = np.bincount(samples.path, samples.cpu_ns, count) / period_ns
+    rests = asleep > ASLEEP * (asleep + ran)
+    looks = rests & _in_looks(asleep + ran, places, psg)
     rows = np.flatnonzero(totals.operation == _TEST)
-    if not len(rows):
-        return None
     asked = np.bincount(totals.path[rows], totals.calls[rows], count)
     for part in located:
         asked -= np.bincount(part.spans.path, minlength=count)
     tests = asked > 0
-    if not tests.any():
+    if not tests.any() and not looks.any():
         return None
     tops: dict[int, bool] = {}
     for vertex in np.unique(places.vertex[tests]).tolist():
         for top, asks in _tops(vertex, psg):
             tops[top] = tops.get(top, False) or asks
     inside, directly = _around(tops, psg)
-    asleep = np.bincount(samples.path, samples.state == STATE_ASLEEP, count)
-    ran = np.bincount(samples.path, samples.cpu_ns, count) / period_ns
-    sleeps = inside[places.vertex] & (asleep > ASLEEP * (asleep + ran))
+    sleeps = inside[places.vertex] & rests
     called = with_callees(data.tree.parent, tests)
-    paths = called | directly[places.vertex] | sleeps
-    return Polling(tests, called & ~sleeps, paths, _beside(data.tree, tests, places, psg) & ~paths)
+    paths = called | directly[places.vertex] | sleeps | looks
+    return Polling(tests, called & ~sleeps, paths, _beside(data.tree, tests, places, psg) & ~paths, looks & ~sleeps)
+
+
+def _in_looks(seen: FloatArray, places: Places, psg: PSG) -> BoolArray:
+    """Whether paths lie in a loop that looks for what others make, and does nothing else that is seen for long: its own
+    lines, and what a library does for them ``[paths]``. ``seen`` are the samples of each ``[paths]``."""
+    inside = np.zeros(len(psg.vertices), np.bool_)
+    of_vertex = np.bincount(places.vertex, seen, len(psg.vertices))
+    for loop in psg.vertices:
+        if loop.kind is VertexKind.LOOP and _LOOKS.match(loop.place.name) and of_vertex[loop.index :].any():
+            below = [vertex.index for vertex in psg.walk(loop.index)]
+            function = psg.enclosing(loop.index, VertexKind.FUNCTION)
+            own = [at for at in below if psg.enclosing(at, VertexKind.FUNCTION) == function]
+            if not psg.communicates(loop.index) and of_vertex[own].sum() >= POLLING * of_vertex[below].sum():
+                inside[own] = True
+    return inside[places.vertex]
 
 
 def _beside(tree: CallTree, tests: BoolArray, places: Places, psg: PSG) -> BoolArray:
@@ -170,28 +217,32 @@ def _around(tops: dict[int, bool], psg: PSG) -> tuple[BoolArray, BoolArray]:
 
 def polled_until(
     bursts: Bursts, part: Located, data: Gathered, polls: Polling, places: Places, period_ns: int
-) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
-    """The bursts that end with polling, when that began (ns), the CPU time that it took (ns), and whether it was spent
-    in the tests themselves."""
+) -> Polled:
+    """The bursts that end with polling."""
     samples = samples_of(data, part.shard)
     there = InGaps.of(bursts, samples, part.threads, stretches_of(samples, places, period_ns))
     burst, left = there.burst, there.left_ns
     nothing = np.zeros(0, np.int64)
     if not len(burst):
-        return nothing, nothing, nothing, np.zeros(0, np.bool_)
+        return Polled(nothing, nothing, nothing, np.zeros(0, np.bool_), np.zeros(0, np.bool_))
     path = samples.path[there.rows]
-    asking, strictly = polls.spinning[path], polls.paths[path]
+    asking, looking, strictly = polls.spinning[path], polls.looks[path], polls.paths[path]
     polling = strictly | polls.beside[path]
     first = np.flatnonzero(np.r_[True, burst[1:] != burst[:-1]])
     size = np.diff(np.r_[first, len(burst)])
     end = np.repeat(first + size, size)
-    polled, asked = (np.r_[0, np.cumsum(np.where(which, there.right_ns - left, 0))] for which in (polling, asking))
+    polled, asked, looked = (
+        np.r_[0, np.cumsum(np.where(which, there.right_ns - left, 0))] for which in (polling, asking, looking)
+    )
     begins = strictly & (polled[end] - polled[:-1] >= POLLING * (bursts.end_ns[burst] - left))
     begin = np.minimum.reduceat(np.where(begins, np.arange(len(burst)), len(burst)), first)
     begin = begin[begin < len(burst)]
     cpu_s = np.r_[0.0, np.cumsum(there.cpu_s)]
     cpu_ns = np.maximum(to_ns(cpu_s[end[begin]] - cpu_s[begin]), 0)
-    asks = asked[end[begin]] - asked[begin] >= POLLING * (bursts.end_ns[burst[begin]] - left[begin])
+    asks, looks = (
+        sums[end[begin]] - sums[begin] >= POLLING * (bursts.end_ns[burst[begin]] - left[begin])
+        for sums in (asked, looked)
+    )
     # A rank that polls without a sleep, and gives its core away, may not be seen at all: like bursts tell of it.
     sampled = np.zeros(len(bursts.location), np.bool_)
     sampled[burst[first]] = True
@@ -203,23 +254,25 @@ def polled_until(
         return ((seen_ns > 0) & (spent_ns >= POLLING * seen_ns))[alike]
 
     unseen = np.flatnonzero(~sampled & mostly(polled))
-    return (
+    return Polled(
         np.concatenate((burst[begin], unseen)),
         np.concatenate((left[begin], bursts.start_ns[unseen])),
         np.concatenate((cpu_ns, np.maximum(bursts.cpu_ns[unseen], 0))),
         np.concatenate((asks, mostly(asked)[unseen])),
+        np.concatenate((looks, mostly(looked)[unseen])),
     )
 
 
-def awaited_s(calls: Calls, instances: Instances, call: IntArray) -> FloatArray:
-    """When the last of what some calls wait for came from other locations, -inf where that is not known ``[calls]``."""
+def awaited_s(enter_s: FloatArray, calls: Calls, instances: Instances, call: IntArray) -> FloatArray:
+    """When the last of what some calls wait for came from other locations, -inf where that is not known ``[calls]``;
+    ``enter_s`` is when each call of the run began."""
     owner, instance = _ranges(calls.wait_first, call)
     instance = calls.waits[instance]
     row, member = _ranges(instances.first, instance)
     member = instances.members[member]
     usable = instances.complete[instance[row]] & (calls.location[member] != calls.location[call[owner[row]]])
     result = np.full(len(call), -np.inf)
-    np.maximum.at(result, owner[row[usable]], calls.enter_s[member[usable]])
+    np.maximum.at(result, owner[row[usable]], enter_s[member[usable]])
     return result
 
 

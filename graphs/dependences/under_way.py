@@ -13,6 +13,8 @@ import numpy as np
 from scalana.graphs.readers.columns.gather import Gathered
 from scalana.runtime.operations import BY_NAME
 
+AT_ONCE_S = 1.0
+"""Who waits for a result has it by then."""
 _SUBMIT, _TAKE, _REPLY = (BY_NAME[name].code for name in ("submit", "take", "reply"))
 
 
@@ -24,6 +26,8 @@ class Awaited:
     """Those that have such a call in hand, or are the only ones that can take it."""
     is_untaken: bool = False
     """Whether nobody has begun with it, and any process may that is free."""
+    is_unended: bool = False
+    """Whether it was given long before, as by a process whose work is done: it is the end of that one which lacks."""
 
 
 NOBODY = Awaited()
@@ -40,6 +44,7 @@ class CallsUnderWay:
             np.flatnonzero(known & (events.operation == operation) & ~np.isin(events.seq, done))
             for operation in (_SUBMIT, _TAKE)
         )
+        self._replied = np.flatnonzero(known & (events.operation == _REPLY))
         self._actors = {
             record.meta["made_as"]: int(rank)
             for record, rank, is_own in zip(data.records, data.rank, data.is_own, strict=True)
@@ -57,7 +62,15 @@ class CallsUnderWay:
             rows = rows[events.process[rows] == events.process[row]]
         found = [self._giver(one) for one in rows.tolist()]
         ranks = tuple(dict.fromkeys(rank for rank in found if rank is not None))
-        return Awaited(ranks, bool(found) and not ranks)
+        return Awaited(ranks, bool(found) and not ranks) if found else self._unended(row)
+
+    def _unended(self, row: int) -> Awaited:
+        """Who has given what an event waits for, and that was not all that it waits for."""
+        events = self._data.events
+        given = self._replied[events.seq[self._replied] == events.seq[row]]
+        given = given[events.exit_ns[given] < events.exit_ns[row] - round(1e9 * AT_ONCE_S)]
+        ranks = tuple(dict.fromkeys(self._data.rank[events.process[given]].tolist()))
+        return Awaited(ranks, is_unended=bool(ranks))
 
     def _giver(self, row: int) -> int | None:
         """Who has a submitted call in hand, or is the one to take it; None where it may be anybody."""

@@ -9,7 +9,8 @@
      "wrappers": [{"file", "compilation", "phase": "forward", "backward" or "inference", "by": "writing", "kept" or
                    "text", "calls": [{"line", "kernel", "sources": [[row of sources, how much]]}]}]}
 
-Of a module the file and lines are those of its ``forward``. A wrapper is Python that inductor wrote: of each line that
+Of a module the file and lines are those of its ``forward``. One that searches for parameters without a gradient in each
+step has ``searched``: their number. A wrapper is Python that inductor wrote: of each line that
 calls a kernel it is told which operators that came from, and how much each does: elements that it goes through, or
 multiplications of a product (0 where unknown).
 """

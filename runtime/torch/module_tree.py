@@ -110,4 +110,6 @@ def describe(module: Any, known: Known) -> dict[str, Any]:
     if code is not None:
         lines = [line for _, _, line in code.co_lines() if line]
         row.update(file=code.co_filename, line=code.co_firstlineno, end_line=max(lines, default=code.co_firstlineno))
+    if kind.__name__ in WRAPPERS and getattr(module, "find_unused_parameters", False) is True:
+        row["searched"] = sum(parameter.requires_grad for parameter in module.parameters())
     return row

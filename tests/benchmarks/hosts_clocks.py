@@ -1,6 +1,6 @@
-"""How exact the clocks of emulated hosts are aligned after a few collectives, of which the truth is known.
+"""How exact the clocks of emulated hosts are aligned after they exchanged a little, of which the truth is known.
 
-Run as root: python -m tests.benchmarks.hosts_clocks [--hosts 3] [--steps 5]
+Run as root: python -m tests.benchmarks.hosts_clocks [--hosts 3] [--steps 5] [--exchange all|root|one-way]
 
 Hosts are namespaces of this machine (``tests/tools/hosts.py``), whose clocks are exactly 1000 s apart. The time of day
 is taken away from the records: it is 20 ms, 60 s and more off before they are read.
@@ -25,7 +25,13 @@ from scalana.graphs.readers.processes.chains import choose_of_chain
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tests" / "tools" / "hosts.py"
-PROGRAM = ROOT / "tests" / "jobs" / "programs" / "reductions.py"
+PROGRAMS = ROOT / "tests" / "jobs" / "programs"
+EXCHANGES = {
+    "all": ("reductions.py", ""),
+    "root": ("handing_out.py", "1"),
+    "one-way": ("handing_out.py", ""),
+}
+"""What ranks do in each step: a program, and its ``BACK``."""
 STEP_S = 1000
 OFF_S = (0.0, 0.02, 60.0)
 """How far the time of day of the second host, the third and so on is off."""
@@ -35,10 +41,11 @@ START = (
 )
 
 
-def recorded(folder: Path, hosts: int, steps: int) -> RunFolder:
+def recorded(folder: Path, hosts: int, steps: int, exchange: str) -> RunFolder:
     """A job on some hosts."""
-    line = START.format(python=sys.executable, folder=folder, hosts=hosts, program=PROGRAM)
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "eth0", "STEPS": str(steps)}
+    program, back = EXCHANGES[exchange]
+    line = START.format(python=sys.executable, folder=folder, hosts=hosts, program=PROGRAMS / program)
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "eth0", "STEPS": str(steps), "BACK": back}
     command = [sys.executable, str(TOOL), "--hosts", str(hosts), "--clock-step", str(STEP_S), "--", "sh", "-c", line]
     subprocess.run(command, env={**environ, "OMP_NUM_THREADS": "1"}, check=True, capture_output=True)
     return RunFolder(os.fspath(folder))
@@ -68,10 +75,13 @@ def _off(meta: dict[str, str], off_s: float) -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=3, help="how many (3)")
-    parser.add_argument("--steps", type=int, default=5, help="collectives of each rank (5)")
+    parser.add_argument("--steps", type=int, default=5, help="exchanges of each rank (5)")
+    parser.add_argument(
+        "--exchange", choices=EXCHANGES, default="all", help="an allreduce, a broadcast and a reduce, a send"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
-        folder = recorded(Path(work) / "run", args.hosts, args.steps)
+        folder = recorded(Path(work) / "run", args.hosts, args.steps, args.exchange)
         for off_s in OFF_S:
             print(f"time of day off by {off_s:g} s: clocks off by {max(errors_ms(folder, off_s)):.3f} ms at most")
 

@@ -100,6 +100,8 @@ class RecordedModels:
     forwards: dict[tuple[str, str, str], Place] = field(default_factory=dict)
     """Where the ``forward`` of a module stands, by the class of its model, its qualified name and its bare class; the
     name of the place is the qualified name of the class."""
+    searched: set[int] = field(default_factory=set)
+    """Of modules that search for parameters without a gradient in each step: how many they search."""
     graphs: list[tuple[Node, ...]] = field(default_factory=list)
     """Compiled graphs, in the order in which they were compiled."""
     operators: OperatorCounts = field(default_factory=OperatorCounts)
@@ -155,6 +157,7 @@ def read_models(folder: RunFolder, ranks: Mapping[int, str | os.PathLike[str]]) 
                 told = json.load(stream)
             for model in told["models"]:
                 found.forwards.update(_forwards(model, folder.moved))
+                found.searched.update(int(row["searched"]) for row in model["modules"] if "searched" in row)
             frames = [(folder.moved.path(str(file)), int(line), str(name)) for file, line, name in told["frames"]]
             known.update(dict.fromkeys(_graph(graph["nodes"], frames) for graph in told["graphs"]))
             found.wrappers.update(_wrappers(told, frames, found.wrappers))

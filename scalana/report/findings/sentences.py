@@ -53,6 +53,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         moved(finding),
         over_link(finding),
         counted(finding),
+        fewer_calls(finding),
         other_calls(finding),
         busy_cores(finding),
         faster(finding),
@@ -102,6 +103,8 @@ def _mended(finding: Finding) -> str:
     known = finding.evidence.source
     if finding.evidence.worker_starts is not None:
         return "with workers that are kept"
+    if (spared := finding.evidence.spared) is not None:
+        return "with one reduction a step" if spared.reduced_times else "without these calls"
     return _other_ways(known)[0][0] if known is not None else kind_of(finding.kind).mended
 
 
@@ -358,9 +361,21 @@ def counted(finding: Finding) -> str:
     what, left_s = "a step" if limit.step_s is not None else "the run", known.calls_s - limit.limit_s
     return (
         f"All calls together take {names.seconds(known.calls_s)} of {what}, apart from waiting for other ranks. "
-        f"{names.seconds(limit.limit_s)} of this is counted here: as if every call took as long as the fastest quarter "
-        f"at its line. The other {names.seconds(left_s)} is left out: slower calls may wait for a core."
+        f"{names.seconds(limit.limit_s)} of this is counted here. The other {names.seconds(left_s)} is left out, as "
+        "waiting for cores."
     )
+
+
+def fewer_calls(finding: Finding) -> str:
+    """How many calls a program could do without, and what a step would take."""
+    known, limit = finding.evidence.spared, finding.evidence.step_limit
+    if known is None or limit is None:
+        return ""
+    calls = "1 call" if round(known.spared_of) <= 1 else f"{known.spared_of:.0f} calls"
+    lines = f" on {known.spared_lines} lines" if known.spared_lines > 1 else ""
+    moved = f" for {names.data(known.spared_bytes)}" if known.spared_bytes > 0.0 else ""
+    would = f"{_mended(finding).capitalize()} it would take {names.seconds(limit.without_step_s)} (predicted)."
+    return f"A step has {calls}{lines}{moved}. {would}"
 
 
 def other_calls(finding: Finding) -> str:
@@ -370,9 +385,12 @@ def other_calls(finding: Finding) -> str:
         return ""
     what = "a step" if limit.step_s is not None else "the run"
     ways = [(known.half_bytes_step_s, "with half the bytes")]
-    if round(known.step_calls) > 1:
-        ways.append((known.in_one_call_step_s, f"with 1 call instead of {known.step_calls:.0f}"))
+    if round(known.calls_in_one) > 1:
+        one = "1 call" if round(known.calls_in_one) == round(known.step_calls) else "1 message from rank to rank"
+        ways.append((known.in_one_call_step_s, f"with {one} instead of {known.calls_in_one:.0f}"))
     (first_s, first), *more = sorted(ways)
+    now_s = limit.step_s or limit.run_s or 0.0
+    more = [(then_s, way) for then_s, way in more if now_s - then_s >= _LEFT_OUT * now_s]
     rest = "".join(f", {way} {names.seconds(then_s)}" for then_s, way in more)
     return f"{first.capitalize()} {what} would take {names.seconds(first_s)}{rest} (predicted)."
 
@@ -390,7 +408,7 @@ def busy_cores(finding: Finding) -> str:
 def faster(finding: Finding) -> str:
     """What a step would take if the place of a finding took half as long on all ranks, or no time."""
     known = finding.evidence.step_limit
-    if known is None:
+    if known is None or finding.evidence.spared is not None:
         return ""
     what = "a step" if known.step_s is not None else "the run"
     half, without = names.seconds(known.half_step_s), names.seconds(known.without_step_s)

@@ -13,6 +13,7 @@ from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.evidence import CodePlace
 from scalana.detectors.finding import Finding
+from scalana.detectors.late_ranks import late_ranks
 from scalana.detectors.late_ranks.advice import advise
 from scalana.detectors.late_ranks.description import waits_at
 from scalana.detectors.rollup.callers import callers
@@ -220,6 +221,36 @@ def test_the_advice_tells_rests_apart(tmp_path: Path) -> None:
         + ["The time is spent off the CPU (I/O, sleep or a lock)"]
         + ["The rank waits for a program that it starts here"]
     )
+
+
+def test_workers_that_take_turns_at_a_lock_are_not_to_become_more(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("with lock:\n    append(row)\n")
+    known = evidence(cpu_share=0.01, core_wait_share=0.1, seconds_here=6.0, seconds_others=0.0, whole_role=True)
+    of_lines = [
+        advise(Finding("late-ranks", 1, str(path), at, at, "work", "comp", [1, 2], 6.0, 0.9, 2.0, evidence=known))
+        for at in (1, 2)
+    ]
+    assert [text.split(":")[0] for text in of_lines] == [
+        "The rank waits here for a lock that others hold",
+        "All processes of this role take as long here",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "core_wait", "kind"), [(0.1, 0.8, "waiting-for-core"), (0.0, 0.55, "late-ranks"), (0.4, 0.55, "late-ranks")]
+)
+def test_who_rests_more_often_is_not_late_for_want_of_a_core(
+    cpu: float, core_wait: float, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late_ranks, "computes_more", lambda candidate: False)
+    known = evidence(
+        cpu_share=cpu, core_wait_share=core_wait, seconds_here=15.6, seconds_others=5.9, programs_share=0.2
+    )
+    found = Finding("late-ranks", 1, "a.c", 3, 3, "interior", "comp", [1], 6.0, 0.9, 2.0, evidence=known)
+    candidate: Any = SimpleNamespace(code_location=CodeLocation(TargetKind.OWN, 1, 3), ranks=[1])
+    run: Any = None
+    assert late_ranks._kind(candidate, found, run) == kind
 
 
 def test_of_ranks_that_wait_for_each_other_it_is_said_how_long_for_which() -> None:

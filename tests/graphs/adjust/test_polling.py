@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from scalana.detectors.delays.wait_states import find_waits
+from scalana.frontend.build import structure_of_run
 from scalana.graphs.adjust.polling import with_callees
+from scalana.graphs.ppg import build_ppg
+from scalana.graphs.readers.folder.run_folder import RunFolder
 from scalana.runtime.operations import BY_NAME
 from scalana.runtime.record.format import STATE_ASLEEP, STATE_RUNNING
 from tests.graphs.runs import FILE, LIBRARY, MS, build, make_ranks
@@ -123,6 +127,43 @@ def test_ranks_that_give_their_core_away_between_tests_are_told_by_like_stretche
     ppg = build(tmp_path)
     waited_ms = np.round(find_waits(ppg.timeline).wait_s[ppg.timeline.calls.location == 1] * 1e3)
     assert waited_ms.tolist() == [40.0] * 4
+
+
+LOOKS = """import os
+prepare()
+while not os.path.exists("done"):
+    time.sleep(0.005)
+    if tired:
+        think()
+reduce()
+"""
+
+
+@pytest.mark.parametrize(
+    ("sleeping_ms", "thinks_ms", "waited_ms"),
+    [((0.0, 60.0), 0.0, 60.0), ((62.0, 60.0), 0.0, 2.0), ((0.0, 60.0), 30.0, 0.0)],
+    ids=["one makes what the other one looks for", "somebody else makes it", "works in between"],
+)
+def test_who_looks_for_a_file_waits_for_the_rank_that_does_not(
+    tmp_path: Path, sleeping_ms: tuple[float, float], thinks_ms: float, waited_ms: float
+) -> None:
+    source = tmp_path / "train.py"
+    source.write_text(LOOKS)
+    ranks = make_ranks(tmp_path, 2, meta={"cwd": str(tmp_path)})
+    for seq in range(4):
+        for rank, asleep_ms in zip(ranks, sleeping_ms, strict=True):
+            prepares, looks, reduces = (rank.path([(str(source), "<module>", line)]) for line in (2, 4, 7))
+            thinks = rank.path([(str(source), "<module>", 6), (str(source), "think", 9)])
+            rank.ticks(rank.now + (20.0 if asleep_ms else 80.0), prepares, 1.0, STATE_RUNNING)
+            rank.ticks(rank.now + asleep_ms - (thinks_ms if asleep_ms else 0.0), looks, 0.0, STATE_ASLEEP)
+            rank.ticks(rank.now + (thinks_ms if asleep_ms else 0.0), thinks, 1.0, STATE_RUNNING)
+        until = max(rank.now for rank in ranks) + 1.0
+        for rank in ranks:
+            rank.call("allreduce", until, [(str(source), "<module>", 7)], seq=seq)
+    for rank in ranks:
+        rank.end()
+    waits = find_waits(build_ppg(RunFolder(str(tmp_path)), front_end=partial(structure_of_run, [])).timeline)
+    assert 250.0 * float(waits.wait_s.sum()) == pytest.approx(waited_ms, abs=4.0)
 
 
 def test_paths_with_all_that_they_go_on_to():

@@ -86,6 +86,19 @@ def test_who_took_a_call_has_to_return_it(tmp_path: Path, for_call: int) -> None
     assert analysis.findings[0].evidence.as_dict()["unreturned"]
 
 
+def test_a_process_that_has_done_its_work_and_does_not_end_is_named(tmp_path: Path) -> None:
+    """As one does whose queue nobody empties: it has said that it is done, and who joins it waits for more."""
+    driver, first, second = processes(tmp_path)
+    first.work("load", 20.0)
+    first.replies(DONE)
+    driver.waits(DONE)
+    first.sleep("mask", WAITED_MS)
+    ppg = ended(driver, first, second)
+    assert awaited(ppg) == {"the driver": (["actor 0"], False)}
+    finding = next(one for one in analyze(ppg).findings if one.kind == "hang")
+    assert finding.evidence.as_dict()["unended"] and finding.line == LINES["mask"]
+
+
 def test_actors_that_wait_for_each_other_are_a_cycle(tmp_path: Path) -> None:
     """Neither can take the call of the other one: it is known whose it would be."""
     driver, first, second = processes(tmp_path)

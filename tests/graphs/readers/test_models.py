@@ -12,6 +12,7 @@ import pytest
 from scalana.graphs.readers.folder.models import is_made, module_path, operators_in_name, read_models
 from scalana.graphs.readers.folder.moved_sources import NOT_MOVED
 from scalana.runtime.record.layout import models_file
+from scalana.runtime.torch.module_tree import describe
 
 
 @pytest.mark.parametrize(
@@ -69,3 +70,17 @@ def test_of_what_ranks_tell_of_one_wrapper_the_best_known_counts(tmp_path: Path)
     folder.record_files = lambda: files[:1]
     ((kernel,),) = read_models(folder, {}).wrappers.values()
     assert (kernel.by, kernel.sources[0].name) == ("text", "sin")  # of the name of the kernel
+
+
+@pytest.mark.parametrize(("searches", "known"), [(True, {2}), (False, set())])
+def test_modules_say_how_many_parameters_they_search(tmp_path: Path, searches: bool, known: set[int]) -> None:
+    parameters = [SimpleNamespace(requires_grad=grad) for grad in (True, False, True)]
+    kind = type("DistributedDataParallel", (), {"parameters": lambda self: parameters})
+    module = kind()
+    module.find_unused_parameters = searches
+    row = describe(module, SimpleNamespace(name=""))  # type: ignore[arg-type]
+    file = str(tmp_path / "0.record")
+    told = {"models": [{"root": "Net", "modules": [row]}], "frames": [], "graphs": [], "sources": [], "wrappers": []}
+    Path(models_file(file)).write_text(json.dumps(told), encoding="utf-8")
+    folder: Any = SimpleNamespace(record_files=lambda: [file], moved=NOT_MOVED)
+    assert read_models(folder, {}).searched == known

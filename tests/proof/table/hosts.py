@@ -11,6 +11,8 @@ DOCUMENT = "docs/hosts.md"
 SLOW_LINK = Command(("python -m tests.benchmarks.slow_link",))
 IN_COLLECTIVES = Command(("python -m tests.benchmarks.slow_link --job collective --steps 20",))
 CLOCKS = Command(("python -m tests.benchmarks.hosts_clocks",))
+OF_A_ROOT = Command(("python -m tests.benchmarks.hosts_clocks --exchange root",))
+ONE_WAY = Command(("python -m tests.benchmarks.hosts_clocks --exchange one-way",))
 STARTING = Command(("python -m tests.benchmarks.hosts_start",), quiet=True)
 COLLECTING = Command(("python -m tests.benchmarks.collecting",))
 
@@ -83,6 +85,24 @@ ALIGNED = measured(
         number(r"off by 60 s: clocks off by ([\d.]+) ms"),
     ),
 )
+ALIGNED_BY_OTHERS = tuple(
+    row
+    for command, name, exchanged in (
+        (OF_A_ROOT, "root", "a broadcast and a reduction, five times,"),
+        (ONE_WAY, "one-way", "five messages from one host to each other one,"),
+    )
+    for row in measured(
+        DOCUMENT,
+        command,
+        (
+            f"clocks-{name}",
+            f"three emulated hosts, {exchanged} time of day off by 60 s a host: clocks off by at most",
+            "<= 5",
+            "ms",
+            number(r"off by 60 s: clocks off by ([\d.]+) ms"),
+        ),
+    )
+)
 STARTED = measured(
     DOCUMENT,
     STARTING,
@@ -95,4 +115,4 @@ STARTED = measured(
     ),
 )
 
-TOPIC = Topic("Hosts", (*LINKS, *IN_A_COLLECTIVE, *ALIGNED, *STARTED, *COLLECTED))
+TOPIC = Topic("Hosts", (*LINKS, *IN_A_COLLECTIVE, *ALIGNED, *ALIGNED_BY_OTHERS, *STARTED, *COLLECTED))

@@ -13,6 +13,8 @@ DOCUMENT = "docs/appendix/limits.md"
 PROFILE = Command(("python -m tests.benchmarks.causal_profile",), quiet=True)
 SHARED = Command(("python -m tests.benchmarks.shared_causes",), quiet=True)
 BALANCED = Command(("python -m tests.benchmarks.shared_causes --balanced",), quiet=True)
+COMMUNICATION = Command(("python -m tests.benchmarks.communication --mpi $MPI",), quiet=True)
+EFFICIENT = Command(("python -m tests.benchmarks.communication --balanced",), quiet=True)
 
 CAUSES = {
     "write": ("a checkpoint in each step", 3, 10),
@@ -89,6 +91,36 @@ TOPIC = Topic(
                 "ten balanced runs, of one process and of two ranks: those with a finding",
                 "== 0",
                 "of 10",
+                at("with_findings"),
+            ),
+        ),
+        *measured(
+            DOCUMENT,
+            COMMUNICATION,
+            (
+                "communication-named",
+                "eight programs that communicate in a costly way, of torch and MPI: first findings with the line and "
+                "the change",
+                ">= 8",
+                "of 8",
+                at("summary", "right"),
+            ),
+            (
+                "communication-step",
+                "the same: error of the step with the change, in percent of the step without it, largest",
+                "<= 15",
+                "%",
+                at("summary", "error_largest"),
+            ),
+        ),
+        *measured(
+            DOCUMENT,
+            EFFICIENT,
+            (
+                "communication-nothing",
+                "six runs of torch and MPI without such a cause: those with a finding",
+                "== 0",
+                "of 6",
                 at("with_findings"),
             ),
         ),

@@ -12,7 +12,7 @@ import numpy as np
 
 from scalana.detectors.thresholds.seconds import NO_WORK_S
 from scalana.detectors.thresholds.shares import SHARE_OF_ITS_OWN
-from scalana.graphs.arrays.types import FloatArray, IntArray
+from scalana.graphs.arrays.types import FloatArray
 
 FASTEST = SHARE_OF_ITS_OWN
 """Part of the calls that show what the network takes."""
@@ -38,7 +38,7 @@ class TransferModel:
         return saved_s / call_s if call_s > 0.0 else 0.0
 
 
-def transfer_model(nbytes: IntArray, seconds: FloatArray) -> TransferModel:
+def transfer_model(nbytes: FloatArray, seconds: FloatArray) -> TransferModel:
     """Fit calls of ``nbytes`` that take ``seconds``, each ``[calls]``. Calls of one size alone do not show what their
     latency is: it is what they take, up to what a program does between two calls."""
     sizes, at = np.unique(nbytes, return_inverse=True)
