@@ -37,9 +37,11 @@ class HostCores:
     """Bit ``n`` says whether a rank may use core ``n`` of its host; 0 where nothing is known ``[ranks]``."""
     pools: tuple[_Pool, ...] = ()
     """The cores that any rank may use, and all cores of each host."""
+    of_host: tuple[int, ...] = ()
+    """How many cores the host of a rank has; 0 where it is not known ``[ranks]``, empty for none."""
 
     @classmethod
-    def of(cls, hosts: Sequence[str], allowed: Sequence[frozenset[int]]) -> HostCores:
+    def of(cls, hosts: Sequence[str], allowed: Sequence[frozenset[int]], of_host: Sequence[int] = ()) -> HostCores:
         """Of the host of each rank ``[ranks]`` and the numbers of the cores that it may use there, none where these are
         not known ``[ranks]``."""
         masks = tuple(sum(1 << core for core in cores) for cores in allowed)
@@ -52,7 +54,7 @@ class HostCores:
             for pool in {*by_mask, reduce(or_, by_mask)}:
                 inside = [rank for mask, ranks in by_mask.items() if not mask & ~pool for rank in ranks]
                 pools.append(_Pool(pool.bit_count(), np.array(inside, np.int64)))
-        return cls(tuple(hosts), masks, tuple(pools))
+        return cls(tuple(hosts), masks, tuple(pools), tuple(of_host))
 
     def count(self, ranks: Iterable[int] | None = None) -> int:
         """How many cores some ranks may use together, or all; 0 where it is not known."""
@@ -61,6 +63,18 @@ class HostCores:
         for rank in known if ranks is None else (rank for rank in ranks if rank in known):
             of_host[self.host[rank]] |= self.allowed[rank]
         return sum(mask.bit_count() for mask in of_host.values())
+
+    def confined_to(self, rank: int) -> list[int]:
+        """Ranks of a rank's host that may use no other cores than it, itself included."""
+        others = ~self.allowed[rank]
+        return [other for other in self._beside(rank) if self.allowed[other] and not self.allowed[other] & others]
+
+    def unused(self, rank: int) -> int:
+        """How many cores of a rank's host no rank may use; 0 where it is not known."""
+        return max(self.of_host[rank] - self.count(self._beside(rank)), 0) if self.of_host else 0
+
+    def _beside(self, rank: int) -> list[int]:
+        return [other for other, host in enumerate(self.host) if host == self.host[rank]]
 
     def least_s(self, need_s: FloatArray) -> FloatArray:
         """How long the cores that a rank may use take at least, where every rank needs so many seconds of one
@@ -96,3 +110,9 @@ def _listed(text: str) -> frozenset[int]:
             return frozenset()
         numbers.update(range(int(first), int(last or first) + 1))
     return frozenset(numbers)
+
+
+def host_cores(meta: Mapping[str, str]) -> int:
+    """How many cores the host of a process has, by what its record says; 0 where it does not say so."""
+    count = meta.get("host_cores", "")
+    return int(count) if count.isdigit() else 0

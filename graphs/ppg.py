@@ -55,6 +55,7 @@ from scalana.graphs.readers.processes.rank_selection import RankRecords
 from scalana.graphs.run_info import RunInfo, course_of_run, describe_run, rate_hz, with_ended, without_record
 from scalana.graphs.samples.between import active_s
 from scalana.graphs.samples.collected import collector_path, move_collected
+from scalana.graphs.samples.computing_threads import ComputingThreads, computing_threads
 from scalana.graphs.samples.in_calls import core_waits_in_calls, that_move_data
 from scalana.graphs.samples.kernels import KernelTime, kernel_time
 from scalana.graphs.samples.last_places import LastPlace, last_places
@@ -112,6 +113,8 @@ class PPG:
     """When ranks ran the kernels of compiled code."""
     servers: ServerWaits = field(default_factory=ServerWaits)
     """When ranks waited for servers that left no record."""
+    threads: ComputingThreads = field(default_factory=ComputingThreads)
+    """What computes next to the locations of the timeline."""
 
     @property
     def regions(self) -> list[Region]:
@@ -271,6 +274,7 @@ def build_ppg(
     if talk.spans.device_lanes().any() and not talk.spans.activity_lanes().any():
         host = host_activity(data.samples, data.threads, places, period_ns)
     compiled = kernel_time(models.kernels(), placed.kernel, data.samples, data.threads, places, period_ns)
+    threads = computing_threads(data)
     known = Known(ThinnedCalls.of(data.unwritten), no_cpu)
     timeline, sums = _timeline(talk, data, placed, ranks, period_ns, known)
     done("adding up")
@@ -283,7 +287,7 @@ def build_ppg(
     run.warnings += told(no_cpu)
     run.calls_of_rank, run.comm_s_of_rank = by_rank(data, talk.counted, metrics)
     _warn(run, folder, chosen, data, talk)
-    return PPG(psg, timeline, metrics, run, talk.spans, models, host, compiled, talk.servers)
+    return PPG(psg, timeline, metrics, run, talk.spans, models, host, compiled, talk.servers, threads)
 
 
 def _placed(

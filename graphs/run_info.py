@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scalana.graphs.dependences.unmatched import OpenCall
-from scalana.graphs.host_cores import HostCores, core_numbers
+from scalana.graphs.host_cores import HostCores, core_numbers, host_cores
 from scalana.graphs.host_traffic import HostTraffic, host_traffic
 from scalana.graphs.lost_hosts import LostHost, lost_hosts
 from scalana.graphs.progress.attempt_times import Attempt
@@ -110,10 +110,11 @@ def describe_run(
     info = folder.info
     own = [record for record, is_own in zip(data.records, data.is_own.tolist(), strict=True) if is_own]
     rank_of = data.rank[data.is_own].tolist()
-    hosts, cores = [""] * ranks, [frozenset[int]()] * ranks
+    hosts, cores, of_host = [""] * ranks, [frozenset[int]()] * ranks, [0] * ranks
     for rank, record in zip(rank_of, own, strict=True):
         hosts[rank] = record.meta.get("host", "")
         cores[rank] = core_numbers(record.meta)
+        of_host[rank] = host_cores(record.meta)
     ended, called = _ended_by_others(data.records), any(map(is_called, own))
     idle = _idle_at_the_end(timeline) if called else set()
     running = {id(record) for record in records_going_on(info, data.records)}
@@ -138,7 +139,7 @@ def describe_run(
         worlds=chosen.worlds,
         names=chosen.names.on_hosts(hosts),
         host_of_rank=hosts,
-        cores=HostCores.of(hosts, cores),
+        cores=HostCores.of(hosts, cores, of_host),
         traffic=host_traffic(record.meta for record in own),
         communicators=data.communicators,
         open_calls=open_calls,

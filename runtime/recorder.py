@@ -186,6 +186,7 @@ def _describe(host: str, parent_record: str) -> None:
         ("rate_hz", repr(session.rate_hz)),
         ("cores", str(len(os.sched_getaffinity(0)))),
         ("core_list", _ranges(sorted(os.sched_getaffinity(0)))),
+        ("host_cores", str(os.cpu_count() or 0)),
         ("lib_dirs", os.pathsep.join(_library_folders())),
     ):
         meta(key, value)

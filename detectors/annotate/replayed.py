@@ -11,13 +11,14 @@ from scalana.detectors.section_name import SectionName
 
 
 class ReplayError:
-    """The error of the replay, where a finding predicts a saving."""
+    """The error of the replay, where a finding or the causal profile predicts a saving by it."""
 
     needs: frozenset[Need] = frozenset({Need.CALLS})
 
     def annotate(self, findings: Sequence[Finding], facts: Facts) -> Annotated:
         """The same findings, and how far the replay of the unchanged run is from the run."""
-        predicts = any(finding.saving_s > 0.0 for finding in findings)
+        has_profile = not facts.is_part and not facts.has(Need.DEVICE) and facts.stretch is not None
+        predicts = has_profile or any(finding.saving_s > 0.0 for finding in findings)
         return Annotated(findings, {REPLAY_ERROR.name: facts.replay.error()} if predicts else {})
 
 

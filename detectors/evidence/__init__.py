@@ -46,10 +46,24 @@ from scalana.detectors.evidence.run_parts import InSteps, LostByPhase, OverSteps
 from scalana.detectors.evidence.size_costs import ScalingForecast, SizeCosts
 from scalana.detectors.evidence.sizes import UnevenSizes
 from scalana.detectors.evidence.slow_rank import SlowRank
-from scalana.detectors.evidence.step_limits import BusyCores, LinkTime, SparedCalls, StepLimit, Transfers
+from scalana.detectors.evidence.step_limits import (
+    CHILDREN,
+    PYTHON_THREADS,
+    THREADS,
+    THREADS_OF_CHILDREN,
+    BusyCores,
+    LinkTime,
+    SparedCalls,
+    StepLimit,
+    Transfers,
+)
 from scalana.detectors.evidence.thread_plan import ThreadPlan
 
 __all__ = [
+    "CHILDREN",
+    "PYTHON_THREADS",
+    "THREADS",
+    "THREADS_OF_CHILDREN",
     "BusyCores",
     "StepLimit",
     "Transfers",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scalana.detectors.evidence.flat import Flat
+from scalana.detectors.thresholds.factors import AS_MUCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,11 @@ class LinkTime(Flat):
     """What it would take if the link were as fast as the others."""
 
 
+THREADS, PYTHON_THREADS, CHILDREN, THREADS_OF_CHILDREN = "threads", "python-threads", "children", "child-threads"
+"""What computes next to the main threads of ranks: threads that libraries made, threads of Python, child processes, and
+threads that libraries made in these."""
+
+
 @dataclass(frozen=True, slots=True)
 class BusyCores(Flat):
     """The host whose cores a job keeps busiest."""
@@ -98,3 +104,21 @@ class BusyCores(Flat):
     busy_cores: float
     """That the job's own processes and threads keep busy, on average."""
     host_ranks: int
+    computing: str | None = None
+    """What computes most next to the main threads of ranks, by its name above; None for nothing."""
+    computing_count: int | None = None
+    """How many of these compute in the rank that has most, or in its child process that has most."""
+    unused_cores: int | None = None
+    """Cores of the host that no rank may use."""
+    computing_threads: int | None = None
+    """Threads that compute, the main threads of ranks included."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the job itself keeps all of these cores busy."""
+        return self.busy_cores >= AS_MUCH * self.host_cores
+
+    @property
+    def has_one_each(self) -> bool:
+        """Whether there are as many cores as threads that compute: who waits for one nevertheless waits for others."""
+        return self.computing_threads is not None and self.computing_threads <= self.host_cores

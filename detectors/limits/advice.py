@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from scalana.detectors.evidence import InputBound, SlowSource, StepLimit, TaskTail, Transfers, WorkerBound
+from scalana.detectors.evidence import (
+    CHILDREN,
+    PYTHON_THREADS,
+    THREADS,
+    THREADS_OF_CHILDREN,
+    BusyCores,
+    InputBound,
+    SlowSource,
+    StepLimit,
+    TaskTail,
+    Transfers,
+    WorkerBound,
+)
 from scalana.detectors.thresholds.shares import WORTH_IF_ONCE
 from scalana.detectors.whatif.slow_links import Reach
 
@@ -32,8 +44,6 @@ ADVICE = {
     "and the next batch on a stream of its own. Or send less: smaller data types, and conversion on the device.",
     "device-bound": "Make these kernels cheaper (a smaller data type, torch.compile, fused or flash attention), or use "
     "more devices.",
-    "core-bound": "Use fewer threads or processes than cores: OMP_NUM_THREADS or torch.set_num_threads() for each "
-    "rank, num_workers of the loaders, the number of ranks. Or use more cores.",
 }
 """By kind."""
 
@@ -93,12 +103,13 @@ def advise_transfers(transfers: Transfers, limit: StepLimit, calls: str) -> str:
     return " ".join([first, *worth, ADVICE_OVERLAP])
 
 
-def advise(bound: InputBound, cores: int) -> str:
-    """What to change of the loader, as far as it would help."""
+def advise(bound: InputBound, cores: int, unused: int) -> str:
+    """What to change of the loader, as far as it would help. Ranks may use some ``cores`` of a host, and others are
+    ``unused``."""
     if not bound.predicted_workers:
         return (
             f"More DataLoader workers would not help: their work already takes {_all(cores)} that a rank may use. Do "
-            "less work per sample (smaller inputs, cached or preprocessed data), or use more cores."
+            f"less work per sample (smaller inputs, cached or preprocessed data), or {_more_cores(unused)}."
         )
     return (
         f"Load the data with more worker processes: DataLoader(num_workers={bound.predicted_workers[-1]}). Or do less "
@@ -178,6 +189,37 @@ def advise_tail(tail: TaskTail) -> str:
     if tail.longest_first_s > 0.0:
         return "Submit the calls that take longest first, if that is known, or cut them into smaller ones."
     return "Cut the longest calls into smaller ones: in any order the pool waits for them."
+
+
+_FEWER = {
+    THREADS: "Set OMP_NUM_THREADS={share} for each rank (for NumPy, OPENBLAS_NUM_THREADS or MKL_NUM_THREADS), or call "
+    "torch.set_num_threads({share}): as many threads as there are cores for a rank. That saves what threads lose by "
+    "waiting for each other, and not what more cores would save.",
+    PYTHON_THREADS: "Let fewer Python threads compute at a time (max_workers of thread pools).",
+    CHILDREN: "Use fewer child processes that compute at a time.",
+    THREADS_OF_CHILDREN: "Set OMP_NUM_THREADS=1 (for NumPy, OPENBLAS_NUM_THREADS or MKL_NUM_THREADS) before child "
+    "processes start: each of them starts threads of its own.",
+    None: "Use fewer threads or processes than cores.",
+}
+"""By what computes next to the main threads of ranks."""
+_FEWER_WORKERS = "Use fewer workers in the loaders: DataLoader(num_workers=...), or let them do less per sample."
+
+
+def advise_cores(busy: BusyCores, has_loader: bool) -> str:
+    """What to change where a job keeps all its cores busy."""
+    fewer = _FEWER[busy.computing].format(share=max(busy.host_cores // busy.host_ranks, 1))
+    if busy.computing == CHILDREN and has_loader:
+        fewer = _FEWER_WORKERS
+    more = _more_cores(busy.unused_cores or 0)
+    return f"{more[0].upper()}{more[1:]}. Or else: {fewer}" if busy.unused_cores else f"{fewer} Or {more}."
+
+
+def _more_cores(unused: int) -> str:
+    """How to get more cores, where some of a host are ``unused``."""
+    if not unused:
+        return "use more cores"
+    others = f"the {unused} other cores" if unused > 1 else "the other core"
+    return f"let ranks use {others} of their host (mpirun --bind-to none, srun --cpus-per-task, taskset)"
 
 
 def _all(cores: int) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.efficiency.stretch import Stretch
+from scalana.detectors.evidence import BusyCores
 from scalana.detectors.facts import Facts
 from scalana.detectors.limits.data.loader_pace import Removal
 from scalana.detectors.rollup.named_place import CodeLocation, named_places
@@ -94,6 +95,8 @@ class CausalProfile:
     """What a step takes if transfers take nothing."""
     all_cores_s: float
     """What a step takes if no rank waits for a core."""
+    busy: BusyCores | None = None
+    """The cores that the job keeps busiest; None where none are known."""
 
 
 LIMITS: SectionName[CausalProfile] = SectionName("limits")

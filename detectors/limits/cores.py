@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 
 from scalana.detectors.efficiency.stretch import Stretch
-from scalana.detectors.evidence import BusyCores, Evidence
+from scalana.detectors.evidence import CHILDREN, PYTHON_THREADS, THREADS, THREADS_OF_CHILDREN, BusyCores, Evidence
 from scalana.detectors.facts import Facts
-from scalana.detectors.limits.advice import ADVICE
+from scalana.detectors.limits.advice import advise_cores
 from scalana.detectors.limits.causal_profile import CausalProfile
 from scalana.detectors.limits.shared_cause import SharedCause, finding_of_place, is_worth, step_limit
 from scalana.detectors.reconcile import Extent
-from scalana.detectors.thresholds.factors import AS_MUCH
-from scalana.graphs.arrays.types import FloatArray
+from scalana.detectors.thresholds.shares import MAJORITY, MINOR
+from scalana.graphs.arrays.types import BoolArray, FloatArray
 from scalana.graphs.metrics import add_calls, add_to, burst_locations, own_by_rank
 from scalana.graphs.timeline import Timeline
 
@@ -26,9 +27,9 @@ def cores(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     their cores, or other programs take these, a warning says so."""
     if _ranks_outnumber_cores(facts) or not is_worth(profile.all_cores_s, profile):
         return []
-    busiest = _busiest(facts)
+    busy = profile.busy
     waiting = [place for place in profile.places if place.core_wait_s > 0.0]
-    if busiest is None or not _is_busy(busiest) or not waiting:
+    if busy is None or not busy.is_full or not waiting:
         return []
     most = max(waiting, key=lambda place: place.core_wait_s)
     finding = finding_of_place(KIND, most, profile, facts)
@@ -36,10 +37,10 @@ def cores(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     limit = step_limit(waited_s, (profile.step_s + profile.all_cores_s) / 2, profile.all_cores_s, profile)
     whole = replace(
         finding,
-        evidence=Evidence(step_limit=limit, busy_cores=busiest, callers=finding.evidence.callers),
+        evidence=Evidence(step_limit=limit, busy_cores=busy, callers=finding.evidence.callers),
         saving_s=(profile.step_s - profile.all_cores_s) * profile.steps,
         lost_s=waited_s * profile.steps * facts.timeline.ranks,
-        advice=ADVICE[KIND],
+        advice=advise_cores(busy, _has_loader(facts)),
     )
     nothing = np.zeros(0, np.int64)
     return [SharedCause(whole, Extent(tuple(finding.ranks), nothing, nothing), False)]
@@ -47,12 +48,8 @@ def cores(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
 
 def keeps_cores_busy(facts: Facts) -> bool:
     """Whether the job itself has so much to do that its ranks wait for a turn on their cores."""
-    busiest = _busiest(facts)
-    return bool(facts.run.cores.sharing()) or (busiest is not None and _is_busy(busiest))
-
-
-def _is_busy(busiest: BusyCores) -> bool:
-    return busiest.busy_cores >= AS_MUCH * busiest.host_cores
+    busy = busiest(facts)
+    return bool(facts.run.cores.sharing()) or (busy is not None and busy.is_full)
 
 
 def _ranks_outnumber_cores(facts: Facts) -> bool:
@@ -62,7 +59,7 @@ def _ranks_outnumber_cores(facts: Facts) -> bool:
     return bool((facts.run.cores.least_s(main.astype(np.float64)) > 1.0).any())
 
 
-def _busiest(facts: Facts) -> BusyCores | None:
+def busiest(facts: Facts) -> BusyCores | None:
     """The cores that the job keeps busiest in its steps; None where none are known."""
     stretch, known = facts.stretch, facts.run.cores
     if stretch is None:
@@ -72,8 +69,42 @@ def _busiest(facts: Facts) -> BusyCores | None:
         return None
     rank = int(np.argmax(busy))
     count = known.count([rank])
-    there = [other for other in range(facts.timeline.ranks) if known.host[other] == known.host[rank]]
-    return BusyCores(count, float(busy[rank]) * count, len(there))
+    there = known.confined_to(rank)
+    here = np.isin(facts.ppg.threads.rank, there)
+    main_s = own_by_rank(facts.timeline, facts.timeline.own.cpu_s)[there]
+    threads = len(there) + int((facts.ppg.threads.cpu_s[here] >= MINOR * main_s.max()).sum())
+    unused = known.unused(rank) or None
+    return BusyCores(count, float(busy[rank]) * count, len(there), *_next_to(here, facts), unused, threads)
+
+
+def _next_to(there: BoolArray, facts: Facts) -> tuple[str | None, int | None]:
+    """What computes most next to the main threads of ranks, of some threads ``[threads]``; and how many of these do in
+    the rank, or child, that has most of them: as much as half of what the busiest does. None and None for nothing."""
+    threads = facts.ppg.threads
+    own, python = threads.is_own, threads.has_python
+    kinds = {
+        THREADS: there & own & ~python,
+        PYTHON_THREADS: there & own & python,
+        CHILDREN: there & ~own & python,
+        THREADS_OF_CHILDREN: there & ~own & ~python,
+    }
+    spent_s = {kind: float(threads.cpu_s[which].sum()) for kind, which in kinds.items()}
+    most = max(spent_s, key=lambda kind: spent_s[kind])
+    if not spent_s[most]:
+        return None, None
+    # A child process counts once for its rank, a thread for its process.
+    of_child, some = most == CHILDREN, np.flatnonzero(kinds[most])
+    unit = threads.process[some] if of_child else some
+    owner = dict(zip(unit.tolist(), (threads.rank if of_child else threads.process)[some].tolist(), strict=True))
+    cpu_s = np.bincount(unit, threads.cpu_s[some])
+    busy = np.flatnonzero(cpu_s >= MAJORITY * cpu_s.max())
+    return most, max(Counter(owner[one] for one in busy.tolist()).values())
+
+
+def _has_loader(facts: Facts) -> bool:
+    """Whether child processes load data."""
+    waits = facts.data_waits
+    return waits is not None and int(waits.workers.max()) > 0
 
 
 def _computed_s(facts: Facts, stretch: Stretch) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -83,6 +84,7 @@ class Limits:
         profile = causal_profile(facts)
         if profile is None:
             return Outcome()
+        profile = replace(profile, busy=cores.busiest(facts))
         accounted = facts.has(Need.ACTIONS) or facts.has(Need.PHASES)
         recognisers = OF_ACCOUNTED if accounted else RECOGNISERS
         verdicts: list[Verdict] = []

@@ -13,7 +13,7 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.limits.advice import advise
 from scalana.detectors.limits.causal_profile import CausalProfile
 from scalana.detectors.limits.data.loading_work import loading_work
-from scalana.detectors.limits.shared_cause import SharedCause, place_of_work
+from scalana.detectors.limits.shared_cause import SharedCause, all_spend_alike, place_of_work
 from scalana.detectors.reconcile import Extent
 from scalana.detectors.rollup.callers import callers
 from scalana.detectors.rollup.leaf import leaf_below
@@ -45,18 +45,34 @@ def input_bound(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
 def input_bound_by(savings: Savings, profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     """The same with another replay."""
     waits = facts.data_waits if profile.has_steps else None
-    if waits is None or float((waits.wait_s / np.maximum(waits.step_s, 1e-300)).min()) < MINOR:
+    if waits is None:
         return []
-    if int(waits.workers.min()) < 0:
+    waiting = waits.wait_s >= MINOR * waits.step_s
+    if not waiting.any() or int(waits.workers[waiting].min()) < 0:
         return []
     activities, seconds = loading_work(waits, facts)
+    made_s = _made_s(activities, facts, waits)
+    # Who waits for the others' data, and whose own workers need most of a step, would wait for these instead.
+    if not (waiting | (made_s >= MAJORITY * waits.step_s)).all():
+        return []
     helped_s = float(seconds[facts.timeline.activities.helper[activities]].sum())
     if int(waits.workers.max()) > 0 and helped_s < MAJORITY * float(seconds.sum()):
         return []  # not for batches that are made, but for their way here, or for a core
     finding = _finding(waits, (activities, seconds), savings, facts)
     extent = Extent(tuple(finding.ranks), activities, np.zeros(0, np.int64))
     alike = float(waits.wait_s.max()) <= COMPARABLE * float(np.median(waits.wait_s))
-    return [SharedCause(finding, extent, alike)]
+    return [SharedCause(finding, extent, alike or (all_spend_alike(made_s) and bool((made_s > 0.0).all())))]
+
+
+def _made_s(activities: IntArray, facts: Facts, waits: DataWaits) -> FloatArray:
+    """What the workers of each rank need for the batch of a step, also where nobody waits for it; 0 without workers
+    ``[ranks]``. They are there for all steps."""
+    table = facts.timeline.activities
+    vertices = np.unique(table.vertex[activities[table.helper[activities]]])
+    vertices = vertices[(vertices >= 0) & (vertices < len(facts.psg))]
+    busy_s = facts.ppg.metrics["helper_s"][vertices, : facts.timeline.ranks].sum(axis=0)
+    steps = len(facts.steps) if facts.steps is not None else 1
+    return np.asarray(busy_s / steps / max(int(waits.workers.max()), 1))
 
 
 def _finding(waits: DataWaits, spent: tuple[IntArray, FloatArray], savings: Savings, facts: Facts) -> Finding:
@@ -66,7 +82,10 @@ def _finding(waits: DataWaits, spent: tuple[IntArray, FloatArray], savings: Savi
     here = psg[place.vertex].place
     line, end_line = place.lines(here)
     loading = loading_at(waits.rows, facts)
-    core_s, cores = _core_s(activities, facts, waits)
+    core_s = _core_s(activities, facts, waits)
+    busiest = int(np.argmax(core_s)) if core_s.any() else None
+    cores = 0 if busiest is None else facts.run.cores.count([busiest])
+    unused = 0 if busiest is None else facts.run.cores.unused(busiest)
     step_s = float(np.median(waits.step_s))
     more = [workers for workers in WORKERS if workers > int(waits.workers.max())]
     saved_s = savings(waits, [waits.left(workers, core_s) for workers in more], facts)
@@ -76,7 +95,8 @@ def _finding(waits: DataWaits, spent: tuple[IntArray, FloatArray], savings: Savi
     best_s = max(worth.values(), default=0.0)
     enough = [workers for workers, saving_s in worth.items() if saving_s >= (1.0 - DEAD_BAND) * best_s]
     told = {workers: step_s - saving_s for workers, saving_s in worth.items() if workers <= enough[0]} if worth else {}
-    bound = InputBound(step_s, float(np.median(waits.wait_s)), list(told), list(told.values()))
+    waited_s = np.where(waits.wait_s >= MINOR * waits.step_s, waits.wait_s, waits.wait_s.max())  # for others' data
+    bound = InputBound(step_s, float(np.median(waited_s)), list(told), list(told.values()))
     return Finding(
         kind=KIND,
         vertex=place.vertex,
@@ -95,7 +115,7 @@ def _finding(waits: DataWaits, spent: tuple[IntArray, FloatArray], savings: Savi
             leaf=leaf_below(place, work, facts.timeline, psg),
             callers=callers(place.vertex, psg),
         ),
-        advice=advise(bound, cores),
+        advice=advise(bound, cores, unused),
     )
 
 
@@ -117,9 +137,9 @@ def loading_place(
     return place_of_work(activities, seconds, facts)
 
 
-def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[FloatArray, int]:
-    """What the cores of each rank take at least for a step of all that share them ``[ranks]``; and how many the rank
-    may use for which that is most, 0 where it is not known."""
+def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> FloatArray:
+    """What the cores of each rank take at least for a step of all that share them ``[ranks]``; 0 where it is not
+    known."""
     run, own = facts.run, facts.timeline.own
     vertices = np.unique(facts.timeline.activities.vertex[activities])
     vertices = vertices[(vertices >= 0) & (vertices < len(facts.psg))]
@@ -129,8 +149,7 @@ def _core_s(activities: IntArray, facts: Facts, waits: DataWaits) -> tuple[Float
     need_s = (itself_s + helpers_s) / max(steps, 1) + (waits.step_s - waits.wait_s)
     # Without workers a rank loads below these activities: what it computes in its steps is needed in any case.
     need_s = np.maximum(need_s, _main_cpu_s(facts) + helpers_s / max(steps, 1))
-    least_s = run.cores.least_s(need_s)
-    return least_s, run.cores.count([int(np.argmax(least_s))]) if least_s.any() else 0
+    return run.cores.least_s(need_s)
 
 
 def _main_cpu_s(facts: Facts) -> FloatArray:

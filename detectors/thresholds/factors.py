@@ -13,9 +13,9 @@ AS_MUCH = 0.9
 
 Why: A choice: amounts are better known than lengths.
 
-- `cores`: part of a host's cores that the job itself must keep busy to be limited by them
 - `findings`: part of what the last of those makes from which another one makes as much
 - `modules`: of the others' speed, below which the same work is slow
+- `step_limits`: part of a host's cores that the job itself must keep busy to be limited by them
 """
 SAME_SIZE = 1.02
 """Factor up to which two sizes, or numbers, are the same.

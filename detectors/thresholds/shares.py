@@ -172,6 +172,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
   longest round from which others count
 - `causal_profile`: part of a step that ranks spend at a place off the critical path, from which it is replayed
 - `charges`: part of the time that is compared by which a moment lies before its end
+- `cores`: part of what a main thread computes, from which another thread counts that wants a core
 - `description`: part of what a finding costs from which what others do instead is worth a word
 - `diagnose`: part of what a stage takes, up to which its layers are taken to be all of it
 - `diff`: part of the time of either run at places of both, below which they are suspected to be of different programs
@@ -281,6 +282,7 @@ Why: Nothing else can be as much.
 - `choices`: part of what ranks do in a choice that a cause must be, to be compared with all of the choice
 - `contention`: part of a finding that ranks must be late with on average, to lack a core for more than a turn now and
   then
+- `cores`: part of what the busiest thread or child of a rank computes, from which another one computes as well
 - `cost_trend`: part of the mean cost of a step above which a step pays
 - `culprits`: part of the way from the mean load to the largest, from which a rank is one of the heavy ones; part of
   what the worst has, from which another is as bad

@@ -51,7 +51,7 @@ def apart(answers: dict[str, list[Answer]]) -> list[float]:
 
 
 def run(words: list[str], environment: dict[str, str] | None = None) -> tuple[float, ...]:
-    """Run a program; the factors by its own clock."""
+    """Run a program; the factors by its own clock, and seconds outside of calls on all ranks."""
     done = subprocess.run(words, env={**os.environ, **(environment or {})}, capture_output=True, text=True)
     found = re.search(r"^own (.*)$", done.stdout, re.M)
     if done.returncode or found is None:
@@ -62,20 +62,38 @@ def run(words: list[str], environment: dict[str, str] | None = None) -> tuple[fl
 def by_scalana(words: list[str], folder: Path) -> Answer:
     """What scalana says of the run."""
     command = [sys.executable, "-m", "scalana", "run", "--no-report", "-o", str(folder), "--"]
-    own = run([*command, *words])
+    own = run([*command, *words])[:3]
     report = [sys.executable, "-m", "scalana", "report", "--format", "json", str(folder)]
     found = json.loads(subprocess.run(report, capture_output=True, text=True, check=True).stdout)["efficiency"]["run"]
     return Answer(own, tuple(found[name] for name in FACTORS))
 
 
-def by_talp(words: list[str], library: str, folder: Path) -> Answer:
-    """What TALP says, from its sums: its own factors have two digits (``perf_metrics.c`` has the formulas)."""
-    file = folder.with_suffix(".json")
-    own = run(words, {"LD_PRELOAD": library, "DLB_ARGS": f"--talp --talp-output-file={file}"})
+def with_talp(library: str, file: Path) -> dict[str, str]:
+    """The environment in which TALP writes a file."""
+    return {"LD_PRELOAD": library, "DLB_ARGS": f"--talp --talp-output-file={file}"}
+
+
+def sums_of_talp(file: Path) -> tuple[float, ...]:
+    """The factors, and seconds outside of calls on all ranks, from TALP's sums: its own factors have two digits
+    (``perf_metrics.c`` has the formulas)."""
     found = json.loads(file.read_text())["Application"]["Global"]
     outside = found["elapsedTime"] - found["mpiTime"] / found["numCpus"]
     most = found["elapsedTime"] - found["minMpiNormdProc"]
-    return Answer(own, (outside / found["elapsedTime"], outside / most, most / found["elapsedTime"]))
+    elapsed = found["elapsedTime"]
+    return outside / elapsed, outside / most, most / elapsed, outside * found["numCpus"] * 1e-9
+
+
+def by_talp(words: list[str], library: str, folder: Path) -> Answer:
+    """What TALP says of the run."""
+    file = folder.with_suffix(".json")
+    return Answer(run(words, with_talp(library, file))[:3], sums_of_talp(file)[:3])
+
+
+def built(mpicc: str, folder: Path) -> Path:
+    """The programs, compiled."""
+    program = folder / "miniapps"
+    subprocess.run([mpicc, "-O2", str(_SOURCE), "-lm", "-o", str(program)], check=True)
+    return program
 
 
 def row(name: str, answers: dict[str, list[Answer]]) -> str:
@@ -102,8 +120,7 @@ def main() -> None:
     agree = 0
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        program = folder / "miniapps"
-        subprocess.run([options.mpicc, "-O2", str(_SOURCE), "-lm", "-o", str(program)], check=True)
+        program = built(options.mpicc, folder)
         launch = mpirun(Path(options.mpicc).parent, options.ranks)
         heads = [f"{tool}: {name}" for tool in tools for name in (*FACTORS, "most off")]
         heads += ["apart"] if options.talp else []

@@ -1,10 +1,13 @@
 /* Six small MPI programs, each with its own clock: what it prints at its end is what any tool should find.
 
-   usage: miniapps stencil|particles|sweep|farm|transpose|gradient [seconds]
+   usage: miniapps stencil|particles|sweep|farm|transpose|gradient [seconds [strong]]
+
+   All ranks have as much to do on any number of them; with "strong", the first, third and last program divide what eight
+   ranks have to do among all.
 
    Every call of MPI between MPI_Init and MPI_Finalize goes through T(), which adds up the time in calls by rank. Rank 0
-   prints "own PARALLEL BALANCE COMMUNICATION" in the end: mean(o) / max(t), mean(o) / max(o), max(o) / max(t), of the
-   time o of each rank outside calls and its time t in all. */
+   prints "own PARALLEL BALANCE COMMUNICATION OUTSIDE" in the end: mean(o) / max(t), mean(o) / max(o), max(o) / max(t), and
+   sum(o) in seconds, of the time o of each rank outside calls and its time t in all. */
 #include <mpi.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +16,7 @@
 
 static int rank, ranks;
 static double inside_s, entered_s;
+static double part = 1; /* of what a rank has to do */
 #define T(call) (entered_s = MPI_Wtime(), (call), inside_s += MPI_Wtime() - entered_s)
 #define WORLD MPI_COMM_WORLD
 
@@ -30,7 +34,7 @@ static double compute(int units)
 static void stencil(int rounds)
 {
 	enum { WIDE = 2000 };
-	int high = 200;
+	int high = 200 * part;
 	double *grid = calloc((high + 2) * WIDE, sizeof(double)), *next = calloc((high + 2) * WIDE, sizeof(double));
 	int up = rank ? rank - 1 : MPI_PROC_NULL, down = rank < ranks - 1 ? rank + 1 : MPI_PROC_NULL;
 	grid[WIDE / 2] = 1e3;
@@ -76,7 +80,7 @@ static void sweep(int rounds)
 		for (int block = 0; block < 4; block++) {
 			if (rank)
 				T(MPI_Recv(edge, 512, MPI_DOUBLE, rank - 1, block, WORLD, MPI_STATUS_IGNORE));
-			edge[block] += compute(150);
+			edge[block] += compute(150 * part);
 			if (rank < ranks - 1)
 				T(MPI_Send(edge, 512, MPI_DOUBLE, rank + 1, block, WORLD));
 		}
@@ -126,7 +130,7 @@ static void gradient(int rounds)
 {
 	double sum = 0, all;
 	for (int round = 0; round < rounds * 10; round++) {
-		sum += compute(20 + (round % ranks == rank ? 20 : 0));
+		sum += compute(20 * part + (round % ranks == rank ? 20 : 0));
 		T(MPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, WORLD));
 	}
 }
@@ -146,6 +150,7 @@ int main(int count, char **words)
 	double begin_s = MPI_Wtime();
 	MPI_Comm_rank(WORLD, &rank), MPI_Comm_size(WORLD, &ranks);
 	double seconds = count > 2 ? atof(words[2]) : 4.0;
+	part = count > 3 ? 8.0 / ranks : 1;
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
 		if (count > 1 && !strcmp(words[1], programs[i].name))
 			programs[i].run((int)(programs[i].rounds * seconds));
@@ -157,7 +162,7 @@ int main(int count, char **words)
 		longest = fmax(longest, all[2 * i]), most = fmax(most, all[2 * i + 1]), mean += all[2 * i + 1] / ranks;
 	}
 	if (rank == 0)
-		printf("own %.6f %.6f %.6f\n", mean / longest, mean / most, most / longest);
+		printf("own %.6f %.6f %.6f %.6f\n", mean / longest, mean / most, most / longest, mean * ranks);
 	MPI_Finalize();
 	return 0;
 }

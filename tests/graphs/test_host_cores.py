@@ -47,6 +47,16 @@ def test_cores_take_as_long_as_what_must_run_on_them() -> None:
     assert bound.least_s(np.array([3.0, 1.0, 8.0, 5.0])).tolist() == [4.0, 4.0, 3.0, 0.0]
 
 
+def test_cores_that_no_rank_of_a_host_may_use_are_unused() -> None:
+    rows = [("a", "0"), ("a", "1"), ("b", "0-1"), ("b", "0-3"), ("c", "0")]
+    known = HostCores.of(
+        [host for host, _ in rows], [core_numbers({"core_list": listed}) for _, listed in rows], [8, 8, 4, 4, 0]
+    )
+    assert [known.unused(rank) for rank in range(5)] == [6, 6, 0, 0, 0]
+    assert [known.confined_to(rank) for rank in range(5)] == [[0], [1], [2], [2, 3], [4]]
+    assert cores(("a", "0")).unused(0) == 0
+
+
 @pytest.mark.parametrize(
     ("meta", "numbers"),
     [

@@ -36,6 +36,7 @@ def test_a_process_describes_itself(tmp_path: Path) -> None:
     assert float(meta["rate_hz"]) == 50
     assert int(meta["cores"]) == len(os.sched_getaffinity(0))
     assert core_numbers(meta) == frozenset(os.sched_getaffinity(0))
+    assert int(meta["host_cores"]) == os.cpu_count()
     assert meta["host"] == os.uname().nodename and meta["boot_id"]
     assert sysconfig.get_paths()["stdlib"] in meta["lib_dirs"].split(os.pathsep)
     assert sysconfig.get_paths()["purelib"] in meta["lib_dirs"].split(os.pathsep)

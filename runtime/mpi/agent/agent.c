@@ -216,6 +216,7 @@ static void describe(double rate_hz, const char *sampler)
     if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
         meta_number("cores", CPU_COUNT(&cores));
         meta_cores(&cores);
+        meta_number("host_cores", sysconf(_SC_NPROCESSORS_ONLN));
     }
     ssize_t n = readlink("/proc/self/exe", text, sizeof text - 1);
     if (n > 0) {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scalana.detectors.evidence import SlowSource
+from scalana.detectors.evidence import CHILDREN, PYTHON_THREADS, THREADS, THREADS_OF_CHILDREN, SlowSource
 from scalana.detectors.finding import Finding
 from scalana.detectors.kind import OF_WAITING
 from scalana.detectors.kinds import kind_of
@@ -21,6 +21,19 @@ LITTLE, MUCH = 0.5, 1.1
 """Times as much as each other rank waits, from which a saving is so little, or so much, that it says why."""
 _NO_CHANGE = 0.02
 """Part of the largest change of its like below which a change is none."""
+_NEXT_TO = {
+    THREADS: (
+        "a thread of a library (OpenMP, BLAS) that computes next to its main thread",
+        "{} threads of libraries (OpenMP, BLAS) that compute next to its main thread",
+    ),
+    PYTHON_THREADS: ("another Python thread that computes", "{} other Python threads that compute"),
+    CHILDREN: ("a child process that computes", "{} child processes that compute"),
+    THREADS_OF_CHILDREN: (
+        "child processes, each with a thread of a library (OpenMP, BLAS) that computes",
+        "child processes, each with up to {} threads of libraries (OpenMP, BLAS) that compute",
+    ),
+}
+"""What computes next to the main thread of a rank: one, and several of it."""
 _COMPUTES = 0.5
 """Part of a cause that is spent on a CPU, or without one that it wants, from which mending it leaves a core to others.
 """
@@ -402,7 +415,13 @@ def busy_cores(finding: Finding) -> str:
         return ""
     ranks = "1 rank" if known.host_ranks == 1 else f"{known.host_ranks} ranks"
     cores = "1 core" if known.host_cores == 1 else f"{known.host_cores} cores"
-    return f"{ranks} with their threads and children keep {known.busy_cores:.1f} of {cores} busy."
+    keeps = "with its threads and children keeps" if known.host_ranks == 1 else "with their threads and children keep"
+    text = f"{ranks} {keeps} {known.busy_cores:.1f} of {cores} busy."
+    if known.computing is None or not known.computing_count:
+        return text
+    where = "It has" if known.host_ranks == 1 else "Each has"
+    many = _NEXT_TO[known.computing][known.computing_count > 1].format(known.computing_count)
+    return f"{text} {where} {many}."
 
 
 def faster(finding: Finding) -> str:

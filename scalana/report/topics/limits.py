@@ -50,6 +50,7 @@ def entries(analysis: Analysis) -> dict[str, Any]:
             "steps": profile.steps if profile.has_steps else None,
             "ideal_network_s": plain(profile.ideal_network_s),
             "all_cores_s": plain(profile.all_cores_s),
+            "busy_cores": plain(profile.busy.busy_cores) if profile.busy is not None else None,
             "other_path_s": plain(profile.other_s),
             "places": [_entry(place, analysis) for place in profile.places],
         }
@@ -92,7 +93,20 @@ def _notes(profile: CausalProfile) -> str:
         for seconds, where in ((profile.ideal_network_s, "on an ideal network"), (profile.all_cores_s, _CORES))
         if profile.step_s - seconds >= _SHOWN * profile.step_s
     ]
-    return f"{text} It would take {', '.join(bounds)}." if bounds else text
+    return f"{text} It would take {', '.join(bounds)}.{_others(profile, bounds)}" if bounds else text
+
+
+def _others(profile: CausalProfile, bounds: list[str]) -> str:
+    """That the cores for which ranks wait are not busy with the job."""
+    busy = profile.busy
+    if busy is None or busy.is_full or not busy.has_one_each or not bounds[-1].endswith(_CORES):
+        return ""
+    threads = "1 thread computes" if busy.computing_threads == 1 else f"{busy.computing_threads} threads compute"
+    cores = "1 core" if busy.host_cores == 1 else f"{busy.host_cores} cores"
+    return (
+        f" {threads} on {cores}, and the job keeps {busy.busy_cores:.1f} busy: other programs take its cores, or a CPU "
+        "limit of its container does."
+    )
 
 
 _BESIDE = {Activity.DEVICE: " (device)", Activity.DEVICE_WAIT: " (host waits for device)"}

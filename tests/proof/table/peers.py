@@ -26,6 +26,11 @@ FACTORS_OF_TALP = Command(
     quiet=True,
     needs=(DLB,),
 )
+SCALED_FACTORS = Command(
+    ("python tests/benchmarks/scaling_factors.py $MPI/mpicc --rounds 5 --talp $DLB/libdlb_mpi.so",),
+    quiet=True,
+    needs=(DLB,),
+)
 TABLE = "| of the samples"
 PROGRAMS = "the programs are not part of this repository; recorded and read by hand"
 
@@ -111,6 +116,18 @@ TOPIC = Topic(
                 ">= 6",
                 "of 6",
                 number(r"agree to one point: (\d+) of 6"),
+            ),
+        ),
+        *measured(
+            DOCUMENT,
+            SCALED_FACTORS,
+            (
+                "efficiency-talp-scaling",
+                "POP's scaling tables of three MPI programs on 1, 2, 4 and 8 ranks: sizes at which all factors agree "
+                "with TALP's to one point",
+                ">= 12",
+                "of 12",
+                number(r"agree to one point: (\d+) of 12"),
             ),
         ),
         *claimed(
