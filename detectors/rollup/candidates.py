@@ -221,15 +221,22 @@ def _join_small_callees(candidates: list[Candidate], blamed: BlamedRun, rank: In
     # Innermost first: what is called stands behind its caller, and a function's lines after -1.
     for place in sorted(code_locations, reverse=True):
         held = [(number, part) for number in parts[place] if (part := everything[number]) is not None]
-        if len(held) < 2 or max(part.lost_s for _, part in held) >= SHARE_OF_ITS_OWN * sum(
-            part.lost_s for _, part in held
-        ):
+        by_line: dict[tuple[str, int], float] = defaultdict(float)
+        for _, part in held:  # one line that is called from many places is one part
+            by_line[_line_of(part.code_location, psg)] += part.lost_s
+        if len(held) < 2 or max(by_line.values()) >= SHARE_OF_ITS_OWN * sum(by_line.values()):
             continue
         joined = _candidate(code_locations[place], np.concatenate([part.entries for _, part in held]), blamed, rank)
         for number, _ in held:
             everything[number] = None
         include(joined, sorted({outer for number, _ in held for outer in around[number] if outer < place}))
     return [candidate for candidate in everything if candidate is not None]
+
+
+def _line_of(code_location: CodeLocation, psg: PSG) -> tuple[str, int]:
+    """The file and the first line of a place in the structure."""
+    place = psg[code_location.vertex].place
+    return place.file, code_location.lines(place)[0]
 
 
 def _above(code_location: CodeLocation, psg: PSG) -> Iterator[CodeLocation]:
