@@ -107,7 +107,7 @@ TOPIC = Topic(
             ),
             (
                 "communication-step",
-                "the same: error of the step with the change, in percent of the step without it, largest",
+                "those of torch: error of the step with the change, in percent of the step without it, largest",
                 "<= 15",
                 "%",
                 at("summary", "error_largest"),
