@@ -170,6 +170,7 @@ def _start_sampler(native_sampler: bool) -> None:
         except Exception as failure:
             session.note(f"no sampler: {failure!r}")
     session.core.meta("sampler", sampler)
+    session.core.meta("interpreter", session.core.interpreter())
 
 
 def _describe(host: str, parent_record: str) -> None:

@@ -15,10 +15,12 @@ import numpy as np
 from scalana.graphs.arrays.types import FloatArray
 from scalana.graphs.progress.attempt_times import Attempt, attempt_of, ranks_to_look_at
 from scalana.graphs.progress.rank_times import HostClocks, RankTimes, marks_steps, rank_times
+from scalana.graphs.readers.folder.record_columns import as_integers
 from scalana.graphs.readers.processes.process_names import ProcessNames
 from scalana.graphs.readers.processes.started_again import StartedAgain
 from scalana.runtime.record.format import ProcessRecord
 
+_NS = 1e-9
 _UNWRITTEN_S = 1.0
 """Of the record of a process that dies, so much may be missing: steps that end meanwhile may be those before."""
 
@@ -50,13 +52,24 @@ def attempts_of_members(
     main = max(times.values(), key=lambda one: len(one.step_end_s), default=None)
     if main is None or not len(main.step_end_s):
         return []
-    gaps = [_gap(main, times[id(one.ended)], times[id(one.again)], names.one(one.process)) for one in again]
+    gaps = [
+        _gap(main, times[id(one.ended)], times[id(one.again)], _back_s(one, clocks), names.one(one.process))
+        for one in again
+    ]
     return _divided([one for one in times.values() if one is main or not one.step_source], main, _joined(gaps))
 
 
-def _gap(main: RankTimes, ended: RankTimes, new: RankTimes, name: str) -> _Gap | None:
+def _back_s(one: StartedAgain, clocks: HostClocks) -> float:
+    """When the process in the place of one that ended has ended a call since then; that end, where it has none."""
+    events = one.again.events
+    ends = as_integers(events.enter_ns) + as_integers(events.duration_ns)
+    later = ends[ends > one.ended.last_ns]
+    back_ns = int(later.min()) if len(later) else max(one.ended.last_ns, one.again.number("start_ns", 0))
+    return (back_ns + clocks.offset_ns(one.again)) * _NS
+
+
+def _gap(main: RankTimes, ended: RankTimes, new: RankTimes, back_s: float, name: str) -> _Gap | None:
     """When a process was started again; None where steps end before the one in its place is at work."""
-    back_s = new.first_call_s if np.isfinite(new.first_call_s) else new.start_s
     until = main.step_end_s[main.step_end_s < back_s]
     last_s = float(until[-1]) if len(until) else -np.inf
     if last_s > ended.end_s + _UNWRITTEN_S:

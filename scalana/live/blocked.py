@@ -71,6 +71,12 @@ def blocked_in(pid: int, tid: int) -> Blocked:
     return Blocked(words)
 
 
+def futex_of(pid: int, tid: int) -> int:
+    """The address at which a thread waits for another one; 0 where it does not, or this is not known."""
+    call, arguments = _call(pid, tid)
+    return arguments[0] if call == "futex" and arguments else 0
+
+
 def _state(pid: int, tid: int) -> str:
     text = text_of(f"/proc/{pid}/task/{tid}/stat")
     return text.rpartition(")")[2].strip()[:1]

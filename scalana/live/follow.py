@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 _EVERY_S = 2.0
 _VERDICT_EVERY_S = 30.0
-_SHARE = 0.01
-"""Of a core, that verdicts may take: after a long analysis, the next one comes later."""
+_SHARE = 0.008
+"""Of a core, that verdicts may take: after a long analysis, the next one comes later. The first, which loads
+what it needs, is not counted: a change would be said many minutes late."""
 _UNMARKED_AFTER_S = 20.0
 """A job that marks no step by then is taken for one that marks none: its steps are those that communication shows."""
 _KEPT_S = 20.0
@@ -161,6 +162,7 @@ class _VerdictTimes:
         self._next_s = 0.0
         self._next_step = 0
         self._first_step: int | None = None
+        self._loaded: set[float] = set()
 
     def look(self) -> None:
         """Give a verdict if it is time for one."""
@@ -175,7 +177,7 @@ class _VerdictTimes:
         if self._first_step is None and view.steps:
             self._first_step = view.steps[0][0]
             self._next_step = self._first_step + self._after
-        self._next_s = time.monotonic() + max(_EVERY_S, (time.process_time() - begin) / _SHARE)
+        self._next_s = self._later_s(_EVERY_S, begin)
         if not self._is_due(view, last):
             return
         assert self._looker is not None
@@ -184,7 +186,13 @@ class _VerdictTimes:
         if analysed is not None and is_enough and (line := self._take(analysed)):
             self._say(line)
         self._next_step = last + self._after
-        self._next_s = time.monotonic() + max(_VERDICT_EVERY_S, (time.process_time() - begin) / _SHARE)
+        self._next_s = self._later_s(_VERDICT_EVERY_S, begin)
+
+    def _later_s(self, every_s: float, begin_s: float) -> float:
+        """When to do again what is done so often at most, and began at a moment of our CPU time."""
+        taken_s = time.process_time() - begin_s if every_s in self._loaded else 0.0
+        self._loaded.add(every_s)
+        return time.monotonic() + max(every_s, taken_s / _SHARE)
 
     def _take(self, analysed: Analysed) -> str:
         assert self._looker is not None

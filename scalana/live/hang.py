@@ -34,7 +34,8 @@ def explain(folder: str, moment: Moment, quiet_s: float, limit_s: float) -> list
     head = f"the job hangs: no rank has come further since {since} ({quiet_s:.0f} s, limit {limit_s:.0f} s)"
     groups = groups_of(moment)
     causes = _causes(folder, groups) or _without_causes(groups)
-    return [head, *causes, "", *stack_lines(groups, _WIDTH, Paint(False))]
+    locks = [f"{group.who}: {text}" for group in groups for text in group.locks]
+    return [head, *causes, *locks, "", *stack_lines(groups, _WIDTH, Paint(False))]
 
 
 def _causes(folder: str, groups: Sequence[Group]) -> list[str]:

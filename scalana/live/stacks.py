@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scalana.live.blocked import Blocked, blocked_in
 from scalana.live.now import Moment, RankNow
+from scalana.live.threads.locks import lock_lines
+from scalana.live.threads.native import NativePlace, native_places
 from scalana.report import names
 from scalana.report.text.paint import Paint, clip, clip_left
+from scalana.runtime.record.format import ProcessRecord
 
 STATES = {"running": "computes", "asleep": "is off the CPU", "ended": "has ended", "silent": "records nothing"}
 _MOST_FRAMES = 40
@@ -24,6 +28,10 @@ class Group:
     members: tuple[RankNow, ...]
     blocked: Blocked
     """What the first of them is blocked in, as the kernel says; nothing is known of other hosts."""
+    native: tuple[NativePlace, ...] = ()
+    """The native functions that it is blocked in, the outermost first."""
+    locks: tuple[str, ...] = ()
+    """What is to be said of locks between its threads."""
 
     @property
     def one(self) -> RankNow:
@@ -34,12 +42,24 @@ class Group:
 def groups_of(moment: Moment) -> list[Group]:
     """All ranks and their helpers by where they are, the smallest group first; helpers that only wait for work come
     last."""
+    records = {record.number("pid", 0): record for record in moment.records}
     groups = [
-        Group(moment.names.many([one.rank for one in some], moment.world_size), tuple(some), _blocked(some[0]))
+        _group(moment.names.many([one.rank for one in some], moment.world_size), some, records)
         for some in alike(moment.ranks)
     ]
-    helpers = [Group(_helpers(some), tuple(some), _blocked(some[0])) for some in alike(moment.helpers)]
-    return [*groups, *helpers]
+    return [*groups, *(_group(_helpers(some), some, records) for some in alike(moment.helpers))]
+
+
+def _group(who: str, some: Sequence[RankNow], records: Mapping[int, ProcessRecord]) -> Group:
+    """A group, with what is seen of the first of its processes."""
+    one = some[0]
+    if one.state == "ended" or not one.pid or one.host != socket.gethostname():
+        return Group(who, tuple(some), Blocked(""))
+    tid, record = one.tid or one.pid, records.get(one.pid)
+    meta: Mapping[str, str] = record.meta if record is not None else {}
+    is_python = record is None or "python" in meta  # the record of another program has its native functions
+    native = native_places(one.pid, tid) if is_python else []
+    return Group(who, tuple(some), blocked_in(one.pid, tid), tuple(native), tuple(lock_lines(one.pid, meta)))
 
 
 def alike(processes: Sequence[RankNow]) -> list[list[RankNow]]:
@@ -53,12 +73,6 @@ def alike(processes: Sequence[RankNow]) -> list[list[RankNow]]:
 
 def _helpers(some: Sequence[RankNow]) -> str:
     return some[0].name if len(some) == 1 else f"{some[0].name} and {len(some) - 1} more"
-
-
-def _blocked(one: RankNow) -> Blocked:
-    if one.state == "ended" or not one.pid or one.host != socket.gethostname():
-        return Blocked("")
-    return blocked_in(one.pid, one.tid or one.pid)
 
 
 def what(group: Group) -> str:
@@ -77,6 +91,8 @@ def stack_lines(groups: Sequence[Group], width: int, paint: Paint) -> list[str]:
     lines: list[str] = []
     for group in groups:
         lines += [paint(clip(f"  {group.who}: {what(group)}", width), "bold")]
+        for text in group.locks:
+            lines += textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="      ")
         stack = group.one.stack
         shown = list(enumerate(stack.frames))[-_MOST_FRAMES:]
         if len(shown) < len(stack.frames):
@@ -85,5 +101,6 @@ def stack_lines(groups: Sequence[Group], width: int, paint: Paint) -> list[str]:
             mark = "▸" if row == stack.own else " "
             room = max(width - len(function) - 9, 20)
             lines.append(clip(f"    {mark} {clip_left(names.place(file, line), room)} {function}", width))
+        lines += [clip(f"      [{place.library}] {place.function}", width) for place in group.native]
         lines.append("")
     return lines

@@ -10,9 +10,12 @@ import os
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from scalana.frontend.cpp.binary.demangling import demangled
 from scalana.frontend.cpp.binary.dies import (
@@ -32,6 +35,8 @@ _FUNCTION, _INDIRECT_FUNCTION = 2, 10
 """Types of symbols."""
 _UNDEFINED = 0
 """Section of symbols that another file defines."""
+_ROW = (("name", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2"), ("start", "u8"), ("size", "u8"))
+"""Fields of a symbol, and their types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +260,38 @@ def _read_symbol_table(path: str, mtime_ns: int, size: int) -> list[tuple[int, i
 
     with open(path, "rb") as file:
         return symbols_of(ELFFile(file))
+
+
+def function_at(path: str, address: int) -> str:
+    """The function at an address, without parameters; empty where none is known. Where only a few are asked for, this
+    takes a hundredth of the time of :class:`Symbols`, as no other names are read."""
+    found = []
+    for rows, texts in _symbol_rows(path):
+        kind, end = rows["info"] & 15, rows["start"] + np.maximum(rows["size"], 1)
+        is_function = ((kind == _FUNCTION) | (kind == _INDIRECT_FUNCTION)) & (rows["section"] != _UNDEFINED)
+        for offset in rows["name"][is_function & (rows["start"] <= address) & (address < end)].tolist():
+            found.append(texts[offset : texts.find(b"\0", offset)].decode("utf-8", "replace"))
+    return plain_name(demangled(min(found, key=_plainness))) if found else ""
+
+
+@lru_cache(maxsize=64)
+def _symbol_rows(path: str) -> list[tuple[Any, bytes]]:
+    """The tables of symbols of a file for 64-bit machines, each with its texts; none where it cannot be read."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    found: list[tuple[Any, bytes]] = []
+    with suppress(OSError, ELFError, ValueError, KeyError, AssertionError), open(path, "rb") as file:
+        elf = ELFFile(file)
+        order = "<" if elf.little_endian else ">"
+        row = np.dtype([(name, order + size) for name, size in _ROW])
+        for name in (".dynsym", ".symtab"):
+            section: Any = elf.get_section_by_name(name)
+            if hasattr(section, "iter_symbols") and elf.elfclass == 64:
+                data = section.data()
+                rows = np.frombuffer(data[: len(data) - len(data) % row.itemsize], row)
+                found.append((rows, elf.get_section(section["sh_link"]).data()))
+    return found
 
 
 def _containing(functions: list[tuple[int, int, Any]], address: int) -> Any:

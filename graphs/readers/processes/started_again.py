@@ -39,7 +39,8 @@ def started_again(worlds: Sequence[World]) -> list[StartedAgain]:
     for some in of_name.values():
         some.sort(key=lambda one: one[0].last_ns)
         for (ended, process), (again, in_place) in zip(some[:-1], some[1:], strict=True):
-            if host_of(ended) == host_of(again) and ended.last_ns <= (again.first_ns or again.last_ns):
+            # The process in its place may have run before, and waited for work.
+            if host_of(ended) == host_of(again) and ended.meta.get("pid") != again.meta.get("pid"):
                 found.append(StartedAgain(ended, again, process, in_place))
     return sorted(found, key=lambda one: one.ended.last_ns)
 

@@ -4,6 +4,7 @@
 #include "frames/threads.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 
 #include "frames/objects.h"
@@ -15,6 +16,12 @@ size_t frames_threads(enum memory_access access, python_thread *threads, size_t 
 {
     (void)access, (void)threads, (void)capacity;
     *whole = false;
+    return 0;
+}
+
+size_t frames_describe(char *text, size_t capacity)
+{
+    (void)text, (void)capacity;
     return 0;
 }
 
@@ -161,5 +168,63 @@ const char *frames_threads_prepare(void)
     }
     return NULL;
 }
+
+/* ---- for readers in another process ---- */
+
+/* Before 3.11, frames have no table of exceptions; since 3.14, a lock that is waited for has no address of its own. */
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000
+
+size_t frames_describe(char *text, size_t capacity)
+{
+    const struct {
+        const char *name;
+        size_t number;
+    } rows[] = {
+        {"minor", layout.minor},
+        {"interpreter", frames_main_interpreter()},
+        {"interp_head", layout.interp_head},
+        {"thread_next", layout.thread_next},
+        {"thread_native_id", layout.thread_native_id},
+        {"thread_ident", layout.thread_pthread},
+        {"thread_frame", layout.thread_frame},
+        {"cframe_frame", layout.cframe_frame == FRAMES_NONE ? 0 : layout.cframe_frame + 1u}, /* 0: there is none */
+        {"frame_code", layout.frame_code},
+        {"frame_previous", layout.frame_previous},
+        {"frame_globals", layout.frame_globals},
+        {"frame_instruction", layout.frame_instruction},
+        {"frame_owner", layout.frame_owner},
+        {"frame_slots", offsetof(_PyInterpreterFrame, localsplus)},
+        {"owner_generator", layout.owner_generator},
+        {"owner_interpreter", layout.owner_interpreter},
+        {"code_first_line", layout.code_first_line},
+        {"code_file", layout.code_file},
+        {"code_name", layout.code_qualname},
+        {"code_lines", layout.code_table},
+        {"code_exceptions", offsetof(PyCodeObject, co_exceptiontable)},
+        {"code_locals", offsetof(PyCodeObject, co_nlocalsplus)},
+        {"code_local_names", offsetof(PyCodeObject, co_localsplusnames)},
+        {"code_body", layout.code_body},
+        {"code_first_traceable", layout.code_first_traceable},
+        {"text_ascii", sizeof(PyASCIIObject)},
+        {"text_other", sizeof(PyCompactUnicodeObject)},
+        {"type_keys", offsetof(PyHeapTypeObject, ht_cached_keys)},
+    };
+    size_t size = 0;
+    for (size_t i = 0; frames_are_usable && i < sizeof rows / sizeof *rows && size < capacity; i++) {
+        int more = snprintf(text + size, capacity - size, "%s%s=%zu", i ? " " : "", rows[i].name, rows[i].number);
+        size += more > 0 ? (size_t)more : 0;
+    }
+    return size < capacity ? size : 0;
+}
+
+#else
+
+size_t frames_describe(char *text, size_t capacity)
+{
+    (void)text, (void)capacity;
+    return 0;
+}
+
+#endif
 
 #endif /* SCALANA_FRAME_LAYOUT */

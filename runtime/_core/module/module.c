@@ -16,6 +16,7 @@
 #include "frames/frames.h"
 #include "frames/lasting.h"
 #include "frames/state.h"
+#include "frames/threads.h"
 #include "module/arguments.h"
 #include "module/collections.h"
 #include "module/read.h"
@@ -168,6 +169,13 @@ static PyObject *core_supported(PyObject *module, PyObject *unused)
     const char *why;
     (void)module, (void)unused;
     return PyBool_FromLong(frames_prepare(&why) && memory_guarded_access() != MEMORY_NONE);
+}
+
+static PyObject *core_interpreter(PyObject *module, PyObject *unused)
+{
+    char text[1024];
+    (void)module, (void)unused;
+    return PyUnicode_FromStringAndSize(text, (Py_ssize_t)frames_describe(text, sizeof text));
 }
 
 /* ---- definitions ---- */
@@ -432,6 +440,7 @@ static PyMethodDef methods[] = {
      "count_sockets(): ask the kernel what TCP connections moved, before some are closed; a flush does, too."},
     {"set_rate", core_set_rate, METH_O, "set_rate(rate_hz): sample this often from now on."},
     {"supported", core_supported, METH_NOARGS, "supported(): whether the frames of this interpreter can be sampled."},
+    {"interpreter", core_interpreter, METH_NOARGS, "interpreter(): where its objects lie in memory, in words."},
     {"meta", core_meta, METH_VARARGS, "meta(key, value): say something about the process."},
     {"note", core_note, METH_O, "note(text): say what could not be recorded."},
     {"group", core_group, METH_VARARGS, "group(name, my_rank, ranks): define a communicator, returns its id."},

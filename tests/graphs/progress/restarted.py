@@ -90,7 +90,7 @@ class Driven:
         self.step = 0
 
     def _process(self, part: str, number: int, **meta: str) -> Rank:
-        told = {"part": part, "part_source": "framework", **meta}
+        told = {"part": part, "part_source": "framework", "pid": str(300 + number), **meta}
         name = f"host-{300 + number}-0.rec"
         return Rank(self.folder, number, 0, told, start_ms=self.start_ms, name=name, role="member")
 
@@ -116,14 +116,22 @@ class Driven:
         self.actors[0].writer.span(SPAN_TYPE["other"], name, at - MS, MS, attributes=told)
         return self
 
-    def dies(self, starts_ms: float, boots_ms: float, inode: int, waits: bool = True) -> Driven:
+    def dies(
+        self, starts_ms: float, boots_ms: float, inode: int, waits: bool = True, early_ms: float | None = None
+    ) -> Driven:
         """The second actor dies, and is started again; the step under way ``waits`` for it, and what was lost is read,
-        or the other actor makes the steps meanwhile."""
+        or the other actor makes the steps meanwhile. The process in its place was there ``early_ms`` before, and has
+        asked for work since then; then the actor dies in the midst of a step."""
         before, self.actors = self.actors[1], self.actors[:1]
+        if early_ms is not None:
+            before.work("step", STEP_MS / 2)
         before.writer.close()
         begin = self.driver.now
-        self.start_ms = begin + starts_ms
+        self.start_ms = begin + starts_ms if early_ms is None else begin - early_ms
         again = self._process("Trainer", 3, made_as="2")
+        if early_ms is not None:
+            again.call("send", again.now + 1, seq=0)
+            again.sleep("load", begin + starts_ms - again.now)
         if waits:
             self.driver.sleep("load", starts_ms + boots_ms)
             self.actors[0].sleep("load", starts_ms + boots_ms)

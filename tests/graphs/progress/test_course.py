@@ -152,7 +152,19 @@ def test_an_actor_that_is_started_again_begins_an_attempt(tmp_path: Path) -> Non
     assert any("Trainer 1 ended after" in one and "started again, as Trainer 2" in one for one in run.warnings)
 
 
+def test_an_actor_may_be_started_again_in_a_process_that_was_there_before(tmp_path: Path) -> None:
+    job = Driven(tmp_path).steps(10).file("save", 5).steps(4).dies(700, 500, 5, early_ms=600).steps(9)
+    found = build(tmp_path, start_unix_s=DAY_S + 0.5, seconds=(job.end() - 500) / 1000, exit_code=0).run.course
+    assert found is not None
+    assert [(one.steps, one.failure) for one in found.attempts] == [(14, "Trainer 1 ended"), (10, "")]
+    seconds = found.parts_s()
+    assert seconds["between"] == pytest.approx(0, abs=0.011)
+    assert seconds["start_up"] == pytest.approx(0.5 + 0.7 + 0.5 + STEP_MS / 2000, abs=0.011)
+
+
 def test_a_job_that_goes_on_without_an_actor_has_one_attempt(tmp_path: Path) -> None:
-    Driven(tmp_path).steps(10).dies(1500, 500, 5, waits=False).steps(5).end()
-    found = build(tmp_path).run.course
-    assert found is not None and [one.steps for one in found.attempts] == [35]
+    for name, early_ms in (("later", None), ("early", 600.0)):
+        (tmp_path / name).mkdir()
+        Driven(tmp_path / name).steps(10).dies(1500, 500, 5, waits=False, early_ms=early_ms).steps(5).end()
+        found = build(tmp_path / name).run.course
+        assert found is not None and [one.steps for one in found.attempts] == [35], name

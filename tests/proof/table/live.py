@@ -15,6 +15,8 @@ HANGS = Command(
 )
 """What is compiled once after an installation takes half a minute here, and is no part of an explanation."""
 WATCHED = Command(("python -m tests.benchmarks.watch_cost",), quiet=True)
+SLOW_RANK = Command(("python -m tests.benchmarks.changes_live slow-rank",), quiet=True)
+RESTART = Command(("python -m tests.benchmarks.changes_live ray",))
 LOOKS = Command(("python -m tests.benchmarks.live_update 250 2000",))
 
 TOPIC = Topic(
@@ -103,6 +105,42 @@ TOPIC = Topic(
             "== 0",
             "alarms",
             number(r"10 slow jobs: (\d+) alarms, 0 failed"),
+        ),
+    )
+    + measured(
+        DOCUMENT,
+        SLOW_RANK,
+        (
+            "slow-rank-live",
+            "a rank that takes 1.6 times as long for everything from step 1,000 on: named live, and none before",
+            "== 1",
+            "runs",
+            number(r"slow rank: (\d) named"),
+        ),
+        (
+            "slow-rank-since",
+            "the same: the step from which on it is slow, off",
+            "<= 5",
+            "steps",
+            number(r"slow rank: .* since (\d+) steps off"),
+        ),
+        (
+            "slow-rank-after",
+            "the same in the report after the end",
+            "<= 5",
+            "steps",
+            number(r"after the end: ranks \[1\], since (\d+) steps off"),
+        ),
+    )
+    + measured(
+        "docs/productive-time.md",
+        RESTART,
+        (
+            "restart-ray",
+            "an actor of Ray that dies: `restarting` and `start-up`, off from the program's own clocks",
+            "<= 0.3",
+            "s",
+            number(r"ray: 2 attempts, .* ([\d.]+) s off"),
         ),
     ),
 )

@@ -24,8 +24,12 @@ SLOW = (
     "checkpoint", "compilation", "evaluation", "first-batch", "other-program", "trajectory", "verifiers",
     "mpi-checkpoint", "mpi-farm", "ray-trajectory",
 )  # fmt: skip
-_KERNEL = {"file-lock": "waiting for the lock of", "server": "receiving from 127.0.0.1:", "stopped": "by a signal"}
-"""What the kernel says of some."""
+_SEEN = {
+    "file-lock": "waiting for the lock of", "server": "receiving from 127.0.0.1:", "stopped": "by a signal",
+    "threads": "deadlock: the main thread waits for thread ", "lock": "for a lock that it holds itself, taken at ",
+    "pool": "for a lock that it holds itself, taken at ", "loader": "for a lock that it holds itself, taken at ",
+}  # fmt: skip
+"""What the kernel, and the memory of a process, say of some."""
 _WITHOUT_LINE = ("stopped",)
 """A process that is stopped writes nothing."""
 _CONCERNED = {
@@ -109,5 +113,5 @@ def wrong_with(kind: str, done: Watched) -> str:
     ]
     right = f": {_CONCERNED.get(kind, 'Rank 1')} " in explained[1]
     right &= kind in _WITHOUT_LINE or any(f"{program.name}:{line} " in explained[1] for line in lines)
-    right &= any(_KERNEL.get(kind, "") in line for line in explained)
+    right &= any(_SEEN.get(kind, "") in line for line in explained)
     return "" if right else "\n".join(explained)
