@@ -307,6 +307,12 @@ class Facts:
         return find_task_farms(self.timeline, self.call_pools, self.run.names)
 
     @cached_property
+    def task_pools(self) -> list[CallPool]:
+        """Processes of which whichever is free takes the next task, be it a call, a message or a number."""
+        orders = [farm.order for farm in self.task_farms if farm.pool is None and farm.order is not None]
+        return [*self.call_pools, *orders]
+
+    @cached_property
     def call_pools(self) -> list[CallPool]:
         """Processes of which whichever is free takes the next call."""
         return find_call_pools(self.timeline)

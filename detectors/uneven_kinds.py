@@ -80,7 +80,7 @@ UNEVEN = (
         "A pool of threads waits for its last, long calls.",
         (
             Claim(
-                "{count:tail_tasks} of {count:tail_of} calls take {count:tail_percent} % of the time of all; the last, "
+                "{count:tail_tasks} of {count:tail_of} tasks take {count:tail_percent} % of the time of all; the last, "
                 "{text:tail_last}, begins after {seconds:tail_last_begin_s} and runs alone for {seconds:tail_alone_s}",
                 ("tail_tasks", "tail_last"),
             ),

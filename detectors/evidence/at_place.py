@@ -21,6 +21,8 @@ class PlaceTime(Flat):
     runs_here: float | None = None
     """How often what is around the place runs."""
     runs_others: float | None = None
+    others_elsewhere: bool | None = None
+    """Whether the others spend that in other calls of what is called at the place."""
 
 
 @dataclass(frozen=True, slots=True)

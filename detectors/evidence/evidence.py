@@ -89,6 +89,8 @@ class Evidence:
     """Whether nobody looked at what ranks did between their calls."""
     balanced_saving_s: float | None = None
     """Seconds by which the run would be shorter if the work at the place were spread evenly over the ranks."""
+    together_saving_s: float | None = None
+    """The same if ranks that do it again and again, but never two of them at once, did it at the same time."""
     behind: HiddenDelay | None = None
     sync_intervals: float | None = None
     """Stretches between calls over which the excess spreads."""

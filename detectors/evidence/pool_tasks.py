@@ -17,7 +17,7 @@ class LargeTasks(Flat):
 
 @dataclass(frozen=True, slots=True)
 class PoolOrder:
-    """What another order of the calls of a pool brings; 0 where that is not worth it."""
+    """What another order of the tasks of a pool brings; 0 where that is not worth it."""
 
     workers: int
     tasks: int
@@ -29,27 +29,29 @@ class PoolOrder:
 
 @dataclass(frozen=True, slots=True)
 class TaskTail(Flat):
-    """The calls of a pool that take far longer than most, and the one that ends last."""
+    """The tasks of a pool that take far longer than most, and the one that ends last."""
 
     tail_tasks: int
-    """Calls that take far longer than the median one."""
+    """Tasks that take far longer than the median one."""
     tail_of: int
-    """All calls."""
+    """All tasks."""
     tail_percent: float
-    """Part of the time of all calls that these take."""
+    """Part of the time of all tasks that these take."""
     tail_last: str
-    """Name of the call that ends last."""
+    """Name of the task that ends last: its call, or its number."""
+    tail_rank: int | None
+    """Of the process that does it; None where threads of one process share the tasks."""
     tail_last_begin_s: float
-    """When it begins, after the first call was handed over."""
+    """When it begins, after the first task was handed over."""
     tail_alone_s: float
     """How long it runs after all others have ended."""
     tail_workers: int
     tail_error: float
     """Of the replay of the pool."""
     longest_first_s: float
-    """By how much earlier the pool would be done with the longest calls first."""
+    """By how much earlier the pool would be done with the longest tasks first."""
     halves_s: float
-    """The same with all calls cut in half."""
+    """The same with all tasks cut in half."""
     twice_the_workers_s: float | None = None
     """The same with twice as many workers; None where it is not known whether there are cores for them."""
 

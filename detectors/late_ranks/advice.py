@@ -115,13 +115,13 @@ def _in_each(mask: UnevenMask) -> str:
 
 
 def advise_order(pool: PoolOrder) -> str:
-    """Return what to do about the order of the calls of a pool."""
+    """Return what to do about the order of the tasks of a pool."""
     first_s, halves_s = pool.longest_first_s, pool.halves_s
-    which = f"{pool.workers} worker processes take {pool.tasks} calls, one at a time: "
+    which = f"{pool.workers} workers take {pool.tasks} tasks, one at a time: "
     smaller = f"smaller pieces (halves: {halves_s:.2g} s less)"
     if first_s <= 0.0:
-        return f"{which}the longest end last in any order. Submit {smaller}."
-    sentence = f"{which}long ones begin late. Submit the longest first, if known ({first_s:.2g} s less)"
+        return f"{which}the longest end last in any order. Hand out {smaller}."
+    sentence = f"{which}long ones begin late. Hand out the longest first, if known ({first_s:.2g} s less)"
     return f"{sentence}, or {smaller}." if halves_s > 0.0 else f"{sentence}."
 
 
@@ -152,7 +152,12 @@ def _computing(finding: Finding) -> str:
     place = finding.evidence.place
     if place is None or place.seconds_others is None:
         return ""
-    here, others = place.seconds_here, place.seconds_others
+    here, others, leaf = place.seconds_here, place.seconds_others, finding.evidence.leaf
+    if place.others_elsewhere and leaf is not None and others > FLOOR * here:
+        return (
+            f"Other ranks call `{leaf.function}` at other lines, for less time: check which condition brings this rank "
+            "here, or give it less to do."
+        )
     if others > FLOOR * here:
         often = _times_as_often(finding)
         if (often - 1.0) * others >= MAJORITY * (here - others):

@@ -74,10 +74,10 @@ def describe(candidate: Candidate, excess: IntervalExcess | None) -> Evidence:
     time = place_time(candidate)
     here = np.isin(np.arange(timeline.ranks), candidate.ranks)
     wall = float(time.wall_s[here].mean())
-    shares = excess.shares()
+    shares, leaf, place = excess.shares(), leaf_of(candidate), _place_time(candidate, time, here)
     return replace(
         evidence,
-        place=_place_time(candidate, time, here),
+        place=replace(place, others_elsewhere=True) if leaf is not None and _elsewhere(candidate, place) else place,
         whole_role=are_alike(here, time.wall_s, timeline),
         caused_s=_caused_s(candidate) if here.all() else None,
         cpu=CpuSplit(*shares, excess.asleep) if shares is not None else None,
@@ -85,7 +85,7 @@ def describe(candidate: Candidate, excess: IntervalExcess | None) -> Evidence:
         helper_share=float(time.helper_s[here].mean()) / wall if wall > 0.0 else None,
         waits_at=waits_at(candidate),
         instead=alternative(candidate),
-        leaf=leaf_of(candidate),
+        leaf=leaf,
         callers=callers(candidate.code_location.vertex, psg),
         library=_library(candidate.code_location.vertex, psg),
     )
@@ -119,6 +119,19 @@ def _place_time(candidate: Candidate, time: PlaceSeconds, here: BoolArray) -> Pl
         runs_here=runs_here,
         runs_others=runs_others,
     )
+
+
+def _elsewhere(candidate: Candidate, place: PlaceTime) -> bool:
+    """Whether other ranks are hardly ever at a candidate's place itself, but do the same in calls at other lines."""
+    run = candidate.blamed
+    timeline, own = run.timeline, run.timeline.own
+    others = timeline.ranks - len(candidate.ranks)
+    if not place.seconds_others or not others:
+        return False
+    rank = timeline.locations.rank[burst_locations(timeline)[own.burst]]
+    there = np.isin(own.activity, run.table.target[candidate.entries]) & (own.samples > 0)
+    there_s = float(own.seconds[there & ~np.isin(rank, candidate.ranks)].sum()) / others
+    return there_s <= NEXT_TO_NOTHING * place.seconds_others
 
 
 def _library(vertex: int, psg: PSG) -> LibraryPlace | None:

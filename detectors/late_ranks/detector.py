@@ -58,7 +58,7 @@ class LateRanks:
         timeline, psg = facts.timeline, facts.psg
         states, table, replay, starts = facts.waits, facts.blame, facts.replay, facts.run.starts
         looks_behind, lasting = not facts.causes_only, _lasting(facts)
-        waiting = Waiting(states, table, replay, facts.task_farms, facts.call_pools, starts, looks_behind, lasting)
+        waiting = Waiting(states, table, replay, facts.task_farms, facts.task_pools, starts, looks_behind, lasting)
         modules = facts.modules
         findings, halves = detect_halves(timeline, psg, waiting, wanted=modules is not None)
         if modules is not None:

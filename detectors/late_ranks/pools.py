@@ -1,4 +1,4 @@
-"""What another order of the calls of a pool would bring, where the ranks of a finding are late with some of them."""
+"""What another order of the tasks of a pool would bring, where the ranks of a finding are late with some of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scalana.graphs.metrics import burst_locations
 
 
 def describe_pool(candidate: Candidate, saving_s: float, pools: Sequence[CallPool]) -> PoolOrder | None:
-    """Evidence of a candidate whose ranks are late with calls of a pool; None for any other, and where no order of
+    """Evidence of a candidate whose ranks are late with tasks of a pool; None for any other, and where no order of
     these pays: the pool's ``workers``, ``tasks``, the ``error`` of its replay, and what is saved by the longest first
     (``longest_first_s``) and by pieces of half the length (``halves_s``), 0 where that is not worth it."""
     timeline = candidate.blamed.timeline
@@ -30,7 +30,7 @@ def describe_pool(candidate: Candidate, saving_s: float, pools: Sequence[CallPoo
             return None
         return PoolOrder(
             workers=len(pool.workers),
-            tasks=sum(len(each.tasks) for each in pool.rounds),
+            tasks=pool.tasks,
             error=pool.error,
             longest_first_s=first_s if first_s >= least_s else 0.0,
             halves_s=halves_s if halves_s >= least_s else 0.0,
@@ -39,7 +39,7 @@ def describe_pool(candidate: Candidate, saving_s: float, pools: Sequence[CallPoo
 
 
 def _within(candidate: Candidate, pool: CallPool) -> bool:
-    """Whether most of what a candidate's ranks do at its place is done in calls of a pool."""
+    """Whether most of what a candidate's ranks do at its place is done in tasks of a pool."""
     run = candidate.blamed
     table, timeline = run.table, run.timeline
     own, locations = timeline.own, timeline.locations

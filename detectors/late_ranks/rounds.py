@@ -3,7 +3,8 @@
 In total no rank does more than another one, so that the comparison of totals names arbitrary ranks, and mending these
 alone saves nothing. What costs is the order. It is known when each rank is at the line: ranks whose times overlap are
 one round, and all rounds but the longest are saved if the ranks do it at the same time, as far as they have cores for
-it, or one does it for all.
+it, or one does it for all. Where each is there again and again, at other times than the others, it is said what doing
+it at the same time saves.
 """
 
 from __future__ import annotations
@@ -18,17 +19,20 @@ from scalana.detectors.facts import Facts
 from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.rollup.paths import reaching_entries
+from scalana.detectors.thresholds.counts import SEVERAL
 from scalana.detectors.thresholds.factors import FAR_MORE
 from scalana.detectors.thresholds.shares import MAJORITY, MINOR, SLIGHT
 from scalana.detectors.whatif.replay import Change
+from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.metrics import burst_locations
 from scalana.graphs.steps.window import gap_edges
 from scalana.graphs.timeline import Timeline
-from scalana.runtime.operations import MESSAGES
+from scalana.runtime.operations import MESSAGES, OPERATIONS, Waits
 
 KIND = "in-rounds"
+_MEETING = [row.code for row in OPERATIONS if row.waits == Waits.ALL]
 _OF_WORK = ("late-ranks", "serial", "waiting-for-core")
 
 
@@ -43,20 +47,36 @@ def _named(finding: Finding, facts: Facts) -> Finding:
     presence = _Presence.of(finding, facts)
     rounds = presence.rounds()
     if len(rounds) < 2:
-        return finding
+        if not presence.alternate() or not _waits_for_all(finding.entries, facts):
+            return finding
+        together_s = _saving_s(presence, [int(presence.seconds.argmax())], facts)
+        return replace(finding, evidence=replace(finding.evidence, together_saving_s=together_s))
     longest = max(rounds, key=presence.round_s)
-    measured_s, (end_s,) = facts.replay.run_ends_s([Change.of(presence.without_all_but(longest))])
-    lack_s = float(facts.run.cores.least_s(presence.cpu_s).max(initial=0.0)) - presence.round_s(longest)
     begin_s = float(facts.timeline.locations.start_s.min())
     turns = [presence.turn(ranks, begin_s) for ranks in rounds]
     return replace(
         finding,
         kind=KIND,
         ranks=sorted(rank for ranks in rounds for rank in ranks),
-        saving_s=max(0.0, measured_s - end_s - max(0.0, lack_s)),
+        saving_s=_saving_s(presence, longest, facts),
         evidence=replace(finding.evidence, turns=turns, behind=None),
         advice=kind_of(KIND).advice,
     )
+
+
+def _saving_s(presence: _Presence, longest: list[int], facts: Facts) -> float:
+    """Seconds by which the run is shorter if all ranks are there while some are, as far as there are cores for it."""
+    measured_s, (end_s,) = facts.replay.run_ends_s([Change.of(presence.without_all_but(longest))])
+    lack_s = float(facts.run.cores.least_s(presence.cpu_s).max(initial=0.0)) - presence.round_s(longest)
+    return max(0.0, measured_s - end_s - max(0.0, lack_s))
+
+
+def _waits_for_all(entries: IntArray, facts: Facts) -> bool:
+    """Whether ranks wait where all wait for each other: what one computes for others by itself is no round."""
+    groups = facts.blame.groups
+    waited_s = groups.group_wait_s * reaching_entries(entries, facts.blame)[1]
+    met = np.isin(groups.group_operation, _MEETING)
+    return float(waited_s[met].sum()) >= (1.0 - MINOR) * float(waited_s.sum())
 
 
 def _hands_on(entries: IntArray, facts: Facts) -> bool:
@@ -76,6 +96,8 @@ class _Presence:
     """Their own work there ``[rows]``."""
     rank: IntArray
     """``[rows]``"""
+    stay_s: FloatArray
+    """When it begins and ends ``[rows, 2]``."""
     seconds: FloatArray
     """``[ranks]``"""
     cpu_s: FloatArray
@@ -106,7 +128,8 @@ class _Presence:
         np.maximum.at(end_s, rank[large], until_s[rows[large]])
         few = weighted_count(rank[large], own.seconds[rows[large]], timeline.ranks) < (1.0 - MINOR) * seconds
         begin_s[few], end_s[few] = -np.inf, np.inf  # in many short stretches
-        return cls(timeline, rows, rank, seconds, cpu_s, begin_s, end_s)
+        stay_s = np.stack((since_s[rows], until_s[rows]), axis=1)
+        return cls(timeline, rows, rank, stay_s, seconds, cpu_s, begin_s, end_s)
 
     def rounds(self) -> list[list[int]]:
         """Ranks that are there at the same time, in the order of time; none where not most ranks are there, each as
@@ -125,6 +148,23 @@ class _Presence:
                 found.append([rank])
             until_s = max(until_s, float(self.until_s[rank]))
         return found
+
+    def alternate(self) -> bool:
+        """Whether most ranks are there, each as long as the others, again and again, and hardly ever two at once."""
+        ranks = np.flatnonzero(self.seconds > MAJORITY * self.seconds.max(initial=0.0))
+        rows = np.flatnonzero(np.isin(self.rank, ranks))
+        stay, first = number_columns(self.timeline.own.burst[self.rows[rows]].astype(np.int64))
+        since_s, until_s = np.full(len(first), np.inf), np.full(len(first), -np.inf)
+        np.minimum.at(since_s, stay, self.stay_s[rows, 0])
+        np.maximum.at(until_s, stay, self.stay_s[rows, 1])
+        often = np.bincount(self.rank[rows[first]], minlength=self.timeline.ranks)[ranks]
+        if 2 * len(ranks) <= self.timeline.ranks or len(ranks) < SEVERAL or (often < SEVERAL).any():
+            return False
+        order = np.argsort(since_s, kind="stable")
+        since_s, until_s = since_s[order], until_s[order]
+        before_s = np.append(-np.inf, np.maximum.accumulate(until_s)[:-1])
+        shared_s = np.clip(np.minimum(before_s, until_s) - since_s, 0.0, None)
+        return float(shared_s.sum()) <= MINOR * float((until_s - since_s).sum())
 
     def round_s(self, ranks: list[int]) -> float:
         """How long the longest of some ranks is there."""

@@ -35,8 +35,8 @@ def task_tail(profile: CausalProfile, facts: Facts) -> list[SharedCause]:
     for pool in thread_pools(named) if len(named) else ():
         rank = int(named.rank[pool.rounds[0].tasks.take[0]])
         tail = tail_of(pool, named, None, facts.run.cores.count((rank,)))
-        saving_s = 0.0 if tail is None else min(max(tail.longest_first_s, tail.halves_s), _waits_s(rank, facts))
-        if tail is not None and saving_s >= WORTH_IF_ONCE * profile.step_s * profile.steps:
+        saving_s = min(max(tail.longest_first_s, tail.halves_s), _waits_s(rank, facts))
+        if saving_s >= WORTH_IF_ONCE * profile.step_s * profile.steps:
             found.append(_cause(pool, tail, (rank, saving_s), profile, facts))
     return found
 

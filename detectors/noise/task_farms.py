@@ -19,9 +19,9 @@ from scalana.detectors.thresholds.certainty import BY_CHANCE
 from scalana.detectors.thresholds.counts import SHOWS_THE_NOISE, SHOWS_THE_USUAL
 from scalana.detectors.thresholds.differences import ORDINARY, SLOW_IN_A_POOL
 from scalana.detectors.thresholds.factors import AS_LONG, FAR_MORE
-from scalana.detectors.thresholds.limits import TRIED_AT_MOST
+from scalana.detectors.thresholds.limits import TASKS_REPLAYED, TRIED_AT_MOST
 from scalana.detectors.thresholds.shares import MAJORITY, MINOR, NEARLY_ALL, SUBSTANTIAL
-from scalana.detectors.whatif.call_pools import CallPool
+from scalana.detectors.whatif.call_pools import CallPool, Tasks, pool_of, rounds_of
 from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.segments import median_by_key, weighted_count
 from scalana.graphs.arrays.types import FloatArray, IntArray
@@ -64,6 +64,9 @@ class TaskFarm:
     """When the first was done."""
     pool: CallPool | None = None
     """The pool whose calls these tasks are, if they are any."""
+    order: CallPool | None = None
+    """What does its tasks again in the order in which they were handed out, with those of ranks that do few; None where
+    that does not give what was recorded."""
 
     @property
     def usual_s(self) -> float:
@@ -132,12 +135,13 @@ def _of_calls(pool: CallPool, timeline: Timeline) -> TaskFarm | None:
     seconds = weighted_count(own.burst, own.seconds - own.core_wait_s, len(calls) + len(rank))[: len(calls)]
     giver = int(rank[pool.rounds[0].tasks.giver[0]])
     found = _pool(int(calls.vertex[burst[0]]), giver, burst, ranks.tolist(), seconds, timeline)
-    return replace(found, handing=frozenset(calls.vertex[burst].tolist()), pool=pool)
+    return replace(found, handing=frozenset(calls.vertex[burst].tolist()), pool=pool, order=pool)
 
 
 def _of_messages(timeline: Timeline, names: ProcessNames) -> list[TaskFarm]:
     calls, own, locations = timeline.calls, timeline.own, len(timeline.locations)
-    giver = _givers(timeline)
+    handed_by = _handed_by(timeline)
+    giver = np.where(handed_by >= 0, calls.location[handed_by], handed_by)
     burst = np.flatnonzero(giver != NOBODY)
     if not len(burst):
         return []
@@ -147,7 +151,10 @@ def _of_messages(timeline: Timeline, names: ProcessNames) -> list[TaskFarm]:
     before_s = weighted_count(number, seconds, len(caller))
     piece_of = number[burst]
     handed, one = number_columns(piece_of, giver[burst])
-    most = np.bincount(handed) >= np.maximum(SHOWS_THE_NOISE, NEARLY_ALL * np.bincount(piece_of)[piece_of[one]])
+    pieces = np.bincount(handed)
+    most = pieces >= NEARLY_ALL * np.bincount(piece_of)[piece_of[one]]
+    often = np.zeros(len(caller), np.bool_)
+    often[piece_of[one]] = pieces >= SHOWS_THE_NOISE
     members: dict[tuple[int, int], dict[str, list[int]]] = {}
     for who, by in zip(piece_of[one][most].tolist(), giver[burst[one]][most].tolist(), strict=True):
         role = names.role_of(int(timeline.locations.rank[caller[who] % locations]))
@@ -159,7 +166,8 @@ def _of_messages(timeline: Timeline, names: ProcessNames) -> list[TaskFarm]:
     working = _Working(caller // locations, before_s)
     farms = []
     for vertex, by, role in ((*key, role) for key, roles in members.items() for role in roles):
-        farm = members[vertex, by][role]
+        every = members[vertex, by][role]
+        farm = [who for who in every if often[who]]
         ranks = np.unique(rank[caller[farm] % locations])
         if len(ranks) < 2:
             continue
@@ -172,9 +180,13 @@ def _of_messages(timeline: Timeline, names: ProcessNames) -> list[TaskFarm]:
             too_busy = (caller[own] % locations == by) & (before_s[own] > MAJORITY * before_s[farm].mean())
             beside = np.union1d(beside, own[~too_busy])
         if working.only(vertex, beside, MINOR * float(before_s[farm].mean())):
-            tasks = burst[np.concatenate([order[first[who] : first[who + 1]] for who in sorted(farm)])]
+            tasks, all_tasks = (
+                burst[np.concatenate([order[first[who] : first[who + 1]] for who in sorted(some)])]
+                for some in (farm, every)
+            )
             giver_rank = int(rank[by]) if by != COUNTER else COUNTER
-            farms.append(_pool(vertex, giver_rank, tasks, ranks.tolist(), seconds, timeline))
+            found = _pool(vertex, giver_rank, tasks, ranks.tolist(), seconds, timeline)
+            farms.append(replace(found, order=_in_order(all_tasks, handed_by[all_tasks], timeline)))
     return farms
 
 
@@ -223,22 +235,43 @@ def _handing(burst: IntArray, timeline: Timeline) -> list[int]:
     return np.unique(calls.vertex[found]).tolist()
 
 
-def _givers(timeline: Timeline) -> IntArray:
-    """Who handed out what is done before each call: the thread that sent the message which the call before it received,
-    or a counter that this asked ``[calls]``."""
+def _handed_by(timeline: Timeline) -> IntArray:
+    """The call that handed out what is done before each call: that which sent the message which the call before it
+    received, by another thread; or a counter that this asked ``[calls]``."""
     calls, instances = timeline.calls, timeline.instances
     count = len(calls)
     last = calls.wait_first[1:] - 1
     waited = calls.waits[np.maximum(last, 0)] if len(calls.waits) else np.zeros(count, np.int32)
-    giver = np.full(count, NOBODY)
+    handed_by = np.full(count, NOBODY)
     if len(instances):
         message = (np.diff(instances.first) == 2) & np.isin(instances.operation, MESSAGES)
         rows = np.flatnonzero((last >= calls.wait_first[:-1]) & message[waited])
-        sender = calls.location[instances.members[instances.first[waited[rows]]]]
-        apart = sender != calls.location[rows]
-        giver[rows[apart]] = sender[apart]
-    giver[np.isin(calls.operation, _WINDOW)] = COUNTER
+        send = instances.members[instances.first[waited[rows]]]
+        apart = calls.location[send] != calls.location[rows]
+        handed_by[rows[apart]] = send[apart]
+    handed_by[np.isin(calls.operation, _WINDOW)] = COUNTER
     result = np.full(count, NOBODY)
     same = np.flatnonzero(np.diff(calls.location) == 0)
-    result[same + 1] = giver[same]
+    result[same + 1] = handed_by[same]
     return result
+
+
+def _in_order(burst: IntArray, handed_by: IntArray, timeline: Timeline) -> CallPool | None:
+    """What does tasks again that end in some calls, and that others handed out, as if all were known from the begin of
+    their round on: who hands out but answers whoever is free. All are one round where that gives what was recorded."""
+    calls = timeline.calls
+    if timeline.unwritten is not None or len(burst) > TASKS_REPLAYED:
+        return None
+    take, sent = burst - 1, handed_by >= 0
+    given_s = np.where(sent, calls.enter_s[handed_by], calls.exit_s[take])
+    giver = np.where(sent, calls.location[handed_by], NOBODY)
+    worker = calls.location[take].astype(np.int64)
+    tasks = Tasks(giver, calls.vertex[take], worker, take, burst, given_s, calls.exit_s[take], calls.enter_s[burst])
+    tasks = tasks.some(np.lexsort((tasks.begin_s, given_s)))
+    for apart in (False, True):
+        rounds = [one.known_ahead() for one in rounds_of(tasks, timeline, apart)]
+        # Who is free for as long as tasks take waits for others of them.
+        pool = pool_of([one for one in rounds if one.lag_s <= MAJORITY * float(np.median(one.tasks.task_s))])
+        if pool is not None and pool.tasks > MAJORITY * len(tasks):
+            return pool
+    return None

@@ -19,6 +19,7 @@ from scalana.detectors.delays.blamed import BlamedRun
 from scalana.detectors.delays.targets import TargetKind
 from scalana.detectors.rollup.library_calls import PartSeconds, library_place, settled, whole_call
 from scalana.detectors.rollup.named_place import CodeLocation, named_places
+from scalana.detectors.rollup.role_work import beyond_role
 from scalana.detectors.thresholds.shares import NOTABLE, SHARE_OF_ITS_OWN, VANISHING
 from scalana.graphs.arrays.hashing import distinct, number_columns
 from scalana.graphs.arrays.segments import weighted_count
@@ -119,7 +120,7 @@ def _code_locations_by_rank(blamed: BlamedRun, rank: IntArray) -> tuple[list[Cod
     seconds = np.bincount(case, weights=table.seconds, minlength=len(chosen)).tolist()
     leaves = [_leaf(blamed, target) for target in table.target[chosen].tolist()]
     numbers: dict[CodeLocation, int] = {}
-    named = named_places(leaves, deciders, seconds, timeline, psg)
+    named = named_places(leaves, deciders, beyond_role(leaves, deciders, seconds, timeline), timeline, psg)
     place = [numbers.setdefault(code_location, len(numbers)) for code_location in named]
     # In the order in which the entries, the largest first, come to them.
     code_locations, number = list(numbers), np.array(place, dtype=np.int64)[case]
@@ -220,15 +221,22 @@ def _join_small_callees(candidates: list[Candidate], blamed: BlamedRun, rank: In
     # Innermost first: what is called stands behind its caller, and a function's lines after -1.
     for place in sorted(code_locations, reverse=True):
         held = [(number, part) for number in parts[place] if (part := everything[number]) is not None]
-        if len(held) < 2 or max(part.lost_s for _, part in held) >= SHARE_OF_ITS_OWN * sum(
-            part.lost_s for _, part in held
-        ):
+        by_line: dict[tuple[str, int], float] = defaultdict(float)
+        for _, part in held:  # one line that is called from many places is one part
+            by_line[_line_of(part.code_location, psg)] += part.lost_s
+        if len(held) < 2 or max(by_line.values()) >= SHARE_OF_ITS_OWN * sum(by_line.values()):
             continue
         joined = _candidate(code_locations[place], np.concatenate([part.entries for _, part in held]), blamed, rank)
         for number, _ in held:
             everything[number] = None
         include(joined, sorted({outer for number, _ in held for outer in around[number] if outer < place}))
     return [candidate for candidate in everything if candidate is not None]
+
+
+def _line_of(code_location: CodeLocation, psg: PSG) -> tuple[str, int]:
+    """The file and the first line of a place in the structure."""
+    place = psg[code_location.vertex].place
+    return place.file, code_location.lines(place)[0]
 
 
 def _above(code_location: CodeLocation, psg: PSG) -> Iterator[CodeLocation]:

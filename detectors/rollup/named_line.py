@@ -16,8 +16,9 @@ to the line of the call, unless it tells more to stay:
 * the line of the call calls several functions, as a table of handlers does: only the function says which of them.
 
 A function with a loop of its own that holds the excess is long by itself. Its loop stays, unless calls elsewhere have
-no excess and show that it always spends its time in the same parts. If it is called in a loop, it then runs more often;
-if its calls elsewhere take some of the time that the excess does, this call has it do more.
+no excess, be it those that other ranks make instead, and show that it always spends its time in the same parts. If it
+is called in a loop, it then runs more often; if its calls elsewhere take some of the time that the excess does, this
+call has it do more.
 """
 
 from __future__ import annotations
@@ -274,10 +275,25 @@ class _Helpers:
             if spread and quiet_s < MINOR * (sum(did_s.values()) - quiet_s):
                 everywhere_s += whole_s
         function.everywhere = everywhere_s > MAJORITY * all_s
-        for line in (line for line, seconds in quiet_for.items() if seconds > MAJORITY * all_s):
+        usual = {line for line, seconds in quiet_for.items() if seconds > MAJORITY * all_s}
+        for line in usual | self._of_others(lines, ranks, time):
             for vertex in lines[line]:
                 for part, seconds in time.of_part.get(vertex, {}).items():
                     function.usual[part] += seconds
+
+    def _of_others(self, lines: Mapping[Line, list[int]], late: set[int], time: _Time) -> set[Line]:
+        """The calls of a function that have no excess, and that the ranks which have much of it do not make: what
+        others do instead shows what is usual, too."""
+        excess_s = {
+            line: sum(sum(self.bodies[vertex].below.values()) for vertex in vertices if vertex in self.bodies)
+            for line, vertices in lines.items()
+        }
+        did_s = {line: sum(time.seconds(vertex) for vertex in vertices) for line, vertices in lines.items()}
+        late_s = {
+            line: sum(time.of_rank[vertex].get(rank, 0.0) for vertex in vertices for rank in late)
+            for line, vertices in lines.items()
+        }
+        return {line for line in _quiet(excess_s, did_s) if late_s[line] <= NEXT_TO_NOTHING * did_s[line]}
 
     def _part(self, function: int, vertex: int, line: int) -> int:
         """First line of the part of a function's own code in which something lies: a loop, a branch or a line."""

@@ -69,7 +69,11 @@ def path_to(candidate: Candidate, root: Hop) -> list[Hop]:
         of_chain = shares.handed_from == group
         next_ = weighted_count(shares.handed_to[of_chain], handed[of_chain], len(reaching))
     if late >= 0:
-        root = replace(root, rank=int(timeline.locations.rank[late]))
+        last = int(timeline.locations.rank[late])
+        if last not in candidate.ranks:  # a thread that only rests while one of these does it
+            seconds = table.seconds[candidate.entries]
+            last = int(timeline.locations.rank[table.location[candidate.entries[seconds.argmax()]]])
+        root = replace(root, rank=last)
     return [*hops, root]
 
 

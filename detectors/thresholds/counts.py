@@ -9,6 +9,7 @@ Why: More than one.
 - `dealing`: calls of a process in a step from which trajectories are handed out one by one, and trajectories in a call
   from which they are not
 - `named_phases`: steps of a loop that nobody marked, and those in which answers are scored, or weights go back
+- `rounds`: times that each rank is at a place, from which they do it again and again
 - `one_at_a_time`: processes that could work at the same time
 - `worker_bound`: rounds of calls from which one to the next is a step
 - `worker_groups`: calls that are handed over at a line, from which more workers can be predicted for

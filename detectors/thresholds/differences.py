@@ -64,7 +64,6 @@ Why: A prediction is no better than the replay of what is known.
 - `job_causes`
 - `rl.account`: error of a model, relative to a step, up to which what it predicts is used in advice
 - `mixture`: part by which a model of loaders may be off
-- `task_tails`: by how much the replay of a round may differ from it
 - `expert_waits`: part by which a model of lookups may be off
 - `exchanging_heads`: part by which the replay may be off, up to which a ring is predicted
 """

@@ -175,6 +175,7 @@ TASKS_REPLAYED = 300_000
 Why: Each takes some microseconds a replay.
 
 - `call_pools`
+- `task_farms`
 - `task_tails`
 """
 ACTIONS_REPLAYED = 500_000

@@ -77,7 +77,7 @@ Why: A choice: samples at the border of a place may fall to its neighbour.
   compute
 - `choices`: part of what the rank spends that is longest in a part of a choice, up to which others do not run it
 - `contexts`: part of what ranks do of a work in some contexts, up to which they do next to nothing of it in another one
-- `description`: part of what others do up to which the ranks of a finding do not do it
+- `description`: part of what others do up to which the ranks of a finding do not do it, or others not at its place
 - `findings`: part of the loop's process time below which a cause has next to no waiting
 - `named_line`: part of the seconds of the rank that runs a function most, or of its excess in one call, up to which
   others do not run it
@@ -184,6 +184,7 @@ Why: A choice: what is estimated from samples and clocks is seldom better known.
 - `length_costs`: part of the mean seconds by which the base of a cost of lengths may be below 0
 - `named_line`: part of the time in the calls with excess that those without must take, to show that these have none
 - `recorded_messages`: part of all messages from which on they show how a program sends
+- `role_work`: part of a worker's excess that must be left beside what others of its role do, to decide by it
 - `roles`: part of the CPU seconds of those that are waited for, below which those that wait have no work of their own;
   part of a candidate's excess, or waiting, that may be of another kind
 - `rounds`: part of a stay at a place that may overlap the one before it; part of the waiting that may be for messages

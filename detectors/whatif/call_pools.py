@@ -1,9 +1,10 @@
-"""Pools of processes that are called: what they were given in which order, and what another order would bring.
+"""Pools of processes that get tasks: what they were given in which order, and what another order would bring.
 
-Tasks that one process hands over, and that whichever of some others is free takes next, are done again here by *list
-scheduling* (R. L. Graham, 1969): the next task goes to the worker that is free first. In the recorded order this must
-give the recorded end, or else it is no such pool (of actors each has calls of its own) and nothing is told of it. Other
-orders then say what the last, long tasks cost: the longest first (LPT), and tasks of half the length.
+Tasks that one process hands over (calls, messages of a task farm), and that whichever of some others is free takes
+next, are done again here by *list scheduling* (R. L. Graham, 1969): the next task goes to the worker that is free
+first. In the recorded order this must give the recorded end, or else it is no such pool (of actors each has calls of
+its own) and nothing is told of it. Other orders then say what the last, long tasks cost: the longest first (LPT), and
+tasks of half the length.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,9 +23,10 @@ from scalana.detectors.thresholds.limits import TASKS_REPLAYED
 from scalana.detectors.thresholds.shares import MAJORITY
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.timeline import Timeline
-from scalana.runtime.operations import BY_NAME, TAKING
+from scalana.runtime.operations import BY_NAME, OPERATIONS, Waits
 
 _SUBMIT, _TAKE, _REPLY = (BY_NAME[name].code for name in ("submit", "take", "reply"))
+_WAITING = [row.code for row in OPERATIONS if row.waits != Waits.NOBODY]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Tasks:
     """Calls that processes have taken and done, one row each, in the order in which they were handed over."""
 
     giver: IntArray
-    """Location that handed it over ``[tasks]``."""
+    """Location that handed it over, -1 where it was taken from a counter ``[tasks]``."""
     site: IntArray
     """Vertex of the call that did ``[tasks]``."""
     worker: IntArray
@@ -84,6 +86,11 @@ class Round:
         """Whether some process does more than one task."""
         return len(np.unique(self.tasks.worker)) < len(self.tasks)
 
+    def known_ahead(self) -> Round:
+        """The same, with all tasks known from its begin on: what passes until one is handed out belongs to the lag."""
+        tasks = replace(self.tasks, given_s=np.full(len(self.tasks), self.begin_s))
+        return replace(self, tasks=tasks, lag_s=lag_s(tasks, self.free_s))
+
     def again_s(self, knows_ahead: bool) -> float:
         """When the last task is done, of those that were recorded."""
         return self.done_s(self.tasks.task_s, None if knows_ahead else self.tasks.given_s)
@@ -131,10 +138,16 @@ class CallPool:
     error: float
     """How far the replay of what was recorded is off, as a part of the recorded time."""
 
+    @property
+    def tasks(self) -> int:
+        """How many it does."""
+        return sum(len(each.tasks) for each in self.rounds)
+
     def saved_s(
         self, timeline: Timeline, changed_s: Callable[[Tasks], FloatArray], longest_first: bool = False
     ) -> float:
-        """Seconds that who handed over waits less, over all rounds, in another order or with other tasks.
+        """Seconds that who handed over waits less, over all rounds, in another order or with other tasks; those by
+        which the rounds end earlier, where nobody hands over.
 
         ``changed_s(tasks)`` are the seconds of the tasks of a round in order, or of as many pieces of each as there are
         times that many.
@@ -147,7 +160,8 @@ class CallPool:
             given_s = None if self.knows_ahead else np.repeat(tasks.given_s, pieces)
             less_s = each.again_s(self.knows_ahead) - each.done_s(changed, given_s, longest_first)
             if less_s > 0.0:
-                saved += _waited_s(timeline, int(tasks.giver[0]), each.end_s - less_s, each.end_s)
+                giver = int(tasks.giver[0])
+                saved += less_s if giver < 0 else _waited_s(timeline, giver, each.end_s - less_s, each.end_s)
         return saved
 
 
@@ -155,23 +169,28 @@ def find_call_pools(timeline: Timeline) -> list[CallPool]:
     """All pools of a run, none if it has more than :data:`TASKS_REPLAYED`. O(calls log calls), and O(tasks log
     tasks)."""
     tasks = find_tasks(timeline)
-    pools: list[CallPool] = []
     if len(tasks) > TASKS_REPLAYED:
-        return pools
-    for rows in _by_pool(tasks):
-        rounds = [one for one in rounds_of(tasks.some(rows), timeline) if one.has_several]
-        workers = frozenset(worker for each in rounds for worker in each.free_s)
-        if len(workers) < SEVERAL:
-            continue
-        for ahead in (True, False):
-            # Not of rounds in which processes start, or who hands over does other things.
-            alike = [each for each in rounds if each.error_s(ahead) <= TRUSTED_REPLAY * (each.end_s - each.begin_s)]
-            if sum(len(each.tasks) for each in alike) > MAJORITY * len(rows):
-                recorded_s = sum(each.end_s - each.begin_s for each in alike)
-                error = sum(each.error_s(ahead) for each in alike) / recorded_s
-                pools.append(CallPool(workers, alike, ahead, error))
-                break
-    return pools
+        return []
+    found = (pool_of(rounds_of(tasks.some(rows), timeline)) for rows in _by_pool(tasks))
+    return [pool for pool in found if pool is not None]
+
+
+def pool_of(rounds: list[Round]) -> CallPool | None:
+    """The pool that does all tasks of some rounds; None where it is known of less than most of them how they come to be
+    done when they were."""
+    count = sum(len(one.tasks) for one in rounds)
+    rounds = [one for one in rounds if one.has_several]
+    workers = frozenset(worker for one in rounds for worker in one.free_s)
+    if len(workers) < SEVERAL:
+        return None
+    for ahead in (True, False):
+        # Not of rounds in which processes start, or who hands over does other things.
+        alike = [each for each in rounds if each.error_s(ahead) <= TRUSTED_REPLAY * (each.end_s - each.begin_s)]
+        if sum(len(each.tasks) for each in alike) > MAJORITY * count:
+            recorded_s = sum(each.end_s - each.begin_s for each in alike)
+            error = sum(each.error_s(ahead) for each in alike) / recorded_s
+            return CallPool(workers, alike, ahead, error)
+    return None
 
 
 def _waited_s(timeline: Timeline, giver: int, begin_s: float, end_s: float) -> float:
@@ -182,7 +201,7 @@ def _waited_s(timeline: Timeline, giver: int, begin_s: float, end_s: float) -> f
     for location in np.flatnonzero(rank == rank[giver]).tolist():
         mine = slice(int(calls.first[location]), int(calls.first[location + 1]))
         inside = np.minimum(calls.exit_s[mine], end_s) - np.maximum(calls.enter_s[mine], begin_s)
-        most_s = max(most_s, float(inside[(inside > 0.0) & np.isin(calls.operation[mine], TAKING)].sum()))
+        most_s = max(most_s, float(inside[(inside > 0.0) & np.isin(calls.operation[mine], _WAITING)].sum()))
     return most_s
 
 
@@ -256,10 +275,10 @@ def _by_pool(tasks: Tasks) -> list[IntArray]:
     return [np.array(rows) for rows in pools.values()]
 
 
-def rounds_of(tasks: Tasks, timeline: Timeline) -> list[Round]:
-    """The rounds of some tasks."""
+def rounds_of(tasks: Tasks, timeline: Timeline, apart: bool = True) -> list[Round]:
+    """The rounds of some tasks; all as one where these are not taken ``apart``."""
     reached = np.maximum.accumulate(tasks.end_s)
-    starts = np.append(0, np.flatnonzero(tasks.given_s[1:] >= reached[:-1]) + 1)
+    starts = np.append(0, np.flatnonzero(apart & (tasks.given_s[1:] >= reached[:-1])) + 1)
     workers = np.unique(tasks.worker)
     enter_s, first_free = timeline.calls.enter_s, {}
     for worker in workers.tolist():

@@ -1,6 +1,6 @@
-"""The calls of a pool that take far longer than most, by name; and pools of threads, whose calls are known by marks.
+"""The tasks of a pool that take far longer than most, by name; and pools of threads, whose calls are known by marks.
 
-Of a pool of processes it is recorded which calls it did; marks add their names. Threads of a pool belong to one
+Of a pool of processes it is recorded which tasks it did; marks add their names. Threads of a pool belong to one
 process: there marks are all that is known, and list scheduling replays them as it does those of processes.
 """
 
@@ -13,17 +13,16 @@ import numpy as np
 
 from scalana.detectors.evidence import TaskTail
 from scalana.detectors.thresholds.counts import SEVERAL
-from scalana.detectors.thresholds.differences import TRUSTED_REPLAY
 from scalana.detectors.thresholds.factors import DOUBLED, FAR_MORE
 from scalana.detectors.thresholds.limits import TASKS_REPLAYED
-from scalana.detectors.whatif.call_pools import CallPool, Round, Tasks, lag_s
+from scalana.detectors.whatif.call_pools import CallPool, Round, Tasks, lag_s, pool_of
 from scalana.graphs.arrays.types import FloatArray, IntArray
 from scalana.graphs.spans.tasks import NamedTasks
 
 
-def tail_of(pool: CallPool, named: NamedTasks, rank_of_worker: IntArray | None, cores: int) -> TaskTail | None:
-    """The tail of the round of a pool that ends with the longest stretch of one call alone; None where no call has a
-    name.
+def tail_of(pool: CallPool, named: NamedTasks, rank_of_worker: IntArray | None, cores: int) -> TaskTail:
+    """The tail of the round of a pool that ends with the longest stretch of one task alone; one without a mark is
+    called by its number in the round.
 
     Args:
         pool: its rounds.
@@ -34,20 +33,19 @@ def tail_of(pool: CallPool, named: NamedTasks, rank_of_worker: IntArray | None, 
     best = max(pool.rounds, key=_alone_s)
     tasks = best.tasks
     last = int(tasks.end_s.argmax())
-    if rank_of_worker is None:
+    rank = None if rank_of_worker is None else int(rank_of_worker[tasks.worker[last]])
+    if rank is None:
         task = int(tasks.take[last])
     else:
-        rank = int(rank_of_worker[tasks.worker[last]])
         task = named.at(rank, float(tasks.begin_s[last]), float(tasks.end_s[last]))
-    if task < 0:
-        return None
     seconds = np.concatenate([one.tasks.task_s for one in pool.rounds])
     long = seconds > FAR_MORE * float(np.median(seconds))
     return TaskTail(
         tail_tasks=int(long.sum()),
         tail_of=len(seconds),
         tail_percent=100.0 * float(seconds[long].sum() / seconds.sum()),
-        tail_last=named.name(task),
+        tail_last=named.name(task) if task >= 0 else f"task #{last}",
+        tail_rank=rank,
         tail_last_begin_s=float(tasks.begin_s[last]) - best.begin_s,
         tail_alone_s=_alone_s(best),
         tail_workers=len(pool.workers),
@@ -65,20 +63,9 @@ def thread_pools(named: NamedTasks) -> list[CallPool]:
     for rank in np.unique(named.rank[here]).tolist():
         mine = here[named.rank[here] == rank]
         if SEVERAL <= len(np.unique(named.lane[mine])) < len(mine) <= TASKS_REPLAYED:
-            rounds = [one for one in _rounds(named, mine) if one.has_several and len(one.free_s) >= SEVERAL]
-            pools += _trusted(rounds)
+            pool = pool_of([one for one in _rounds(named, mine) if len(one.free_s) >= SEVERAL])
+            pools += [pool] if pool is not None else []
     return pools
-
-
-def _trusted(rounds: list[Round]) -> list[CallPool]:
-    """Rounds of threads whose replay gives what was recorded, as a pool."""
-    for ahead in (True, False):
-        good = [one for one in rounds if one.error_s(ahead) <= TRUSTED_REPLAY * (one.end_s - one.begin_s)]
-        if good and len(good) * DOUBLED > len(rounds):
-            workers = frozenset(worker for one in good for worker in one.free_s)
-            whole_s = sum(one.end_s - one.begin_s for one in good)
-            return [CallPool(workers, good, ahead, sum(one.error_s(ahead) for one in good) / whole_s)]
-    return []
 
 
 def _rounds(named: NamedTasks, rows: IntArray) -> list[Round]:

@@ -37,9 +37,10 @@ _WAITING_FILES = ("threading.py", "queue.py", "selectors.py", "subprocess.py")
 _WAITING_FOLDERS = ("/multiprocessing/", "/multiprocess/", "/loky/", "/concurrent/futures/", "/torch/utils/data/")
 _STARTS = re.compile(r"/(multiprocessing|multiprocess|loky/backend|billiard)/|^<frozen importlib")
 """What a line of code that starts a process may call: libraries that start processes, and their import."""
-_MANAGERS = re.compile(r"/(multiprocessing|multiprocess|runtime/remote)/managers(/\w+)?\.py$")
 _PROXY = "<proxy>"
-"""Stands for the file of the methods of proxies, which are made from text."""
+"""Stands for the file of the methods of proxies, which ``multiprocessing.managers`` makes from text."""
+_CALLED_BY_PROXY = "proxy "
+"""Stands in a record's metadata before each method that its process called by a proxy."""
 _SPINNING = re.compile(r"<(libgomp|libiomp5|libomp)[-.\w]*>")
 """Runtimes of OpenMP: whoever is in there waits for the other threads of its team."""
 _RESTING = frozenset(
@@ -83,7 +84,9 @@ def place_paths(
     tree = data.tree
     known = [*programs, *(vertex.place.file for vertex in psg.vertices), *seen]
     own = [file for file in dict.fromkeys(known) if not placer.is_library(_LOST._replace(filename=file))]
-    frames, kinds, library = _frames(tree, placer, models.wrappers, files_by_value(tree.codes[1:], own, parse))
+    made_up = _proxies(data) | dict.fromkeys(_starting(tree), f"<{STARTED}>")
+    by_value = files_by_value(tree.codes[1:], own, parse)
+    frames, kinds, library = _frames(tree, placer, models.wrappers, by_value, made_up)
     kernel = np.full(len(frames), -1, np.int64)
     if models.wrappers:
         unfolded = unfold(tree, frames, library, models.kernels(), placer.parse)
@@ -129,19 +132,23 @@ def rests_inside(function: str) -> bool:
 
 
 def _frames(
-    tree: CallTree, placer: Placer, wrappers: Container[str], by_value: Mapping[tuple[str, int], str]
+    tree: CallTree,
+    placer: Placer,
+    wrappers: Container[str],
+    by_value: Mapping[tuple[str, int], str],
+    made_up: Mapping[int, str],
 ) -> tuple[list[FrameRef], dict[str, BoolArray], list[bool]]:
     """The innermost frame of every path ``[paths]``, of what kind each is, by the name that
     :class:`~scalana.graphs.samples.between.Places` gives it, and whether it is library code.
 
     Only the code of the user's own, of models and of ``wrappers`` is looked up in line tables: most frames are a
-    library's, and its lines tell nothing. ``by_value`` are the files of code that came by value.
+    library's, and its lines tell nothing. ``by_value`` are the files of code that came by value, ``made_up`` what
+    stands for the file of code that libraries make from text, by its row.
     """
     codes = [_CodeFrames(None, _LOST, True, False, False, False)]
-    starting, proxies = _starting(tree), _proxies(tree)
     for number, (code, named) in enumerate(tree.codes[1:], 1):
         file = by_value.get((code.name, code.first_line), named) if is_unpickled(named) else named
-        file = f"<{STARTED}>" if number in starting else _PROXY if number in proxies else file
+        file = made_up.get(number, file)
         frame = FrameRef(file, code.name, code.first_line, code.first_line)
         library = placer.is_library(frame)
         lines = not library or placer.is_model_code(file) or file in wrappers
@@ -169,14 +176,12 @@ def _starting(tree: CallTree) -> set[int]:
     return {row for row, files in by_line.items() if all(map(_STARTS.search, files))}
 
 
-def _proxies(tree: CallTree) -> set[int]:
-    """Rows of methods that ``multiprocessing.managers`` makes for its proxies: they only call that module."""
-    rows = [row for row, (code, file) in enumerate(tree.codes) if file == "<string>" and code.name != "<module>"]
-    called = np.flatnonzero(np.isin(tree.code[tree.parent], rows) & (tree.parent > 0))
-    by_method: dict[int, set[str]] = {}
-    for method, code in zip(tree.code[tree.parent[called]].tolist(), tree.code[called].tolist(), strict=True):
-        by_method.setdefault(method, set()).add(tree.codes[code][1].replace("\\", "/"))
-    return {row for row, files in by_method.items() if all(map(_MANAGERS.search, files))}
+def _proxies(data: Gathered) -> dict[int, str]:
+    """What stands for the file of methods of proxies, by their rows: processes say which they called."""
+    prefix = _CALLED_BY_PROXY
+    called = {key.removeprefix(prefix) for record in data.records for key in record.meta if key.startswith(prefix)}
+    codes = enumerate(data.tree.codes)
+    return {row: _PROXY for row, (code, file) in codes if file == "<string>" and code.name in called}
 
 
 @dataclass(slots=True)

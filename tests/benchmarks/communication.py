@@ -7,7 +7,7 @@ whether the first finding names the line and what an expert would change, and by
 a part of the measured one, is off from what the change brings, in percent of the step before it. ``--balanced`` prints
 how many reports of programs without a cause have a finding.
 
-The error of programs of MPI is not summed up: their calls take microseconds, and recording them takes about as long.
+The error of programs of MPI is not summed up: with calls of microseconds, it varies from run to run on a busy machine.
 """
 
 from __future__ import annotations

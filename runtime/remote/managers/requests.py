@@ -21,6 +21,8 @@ STRETCH_NS = 5_000_000
 _patches = Patches("multiprocessing")
 _own = _local()
 """``stretch``: requests of this thread without a span yet."""
+_methods: set[str] = set()
+"""Methods of proxies that this process has called. Their code is made from text: its record says by this what it is."""
 
 
 class Stretch:
@@ -56,6 +58,9 @@ def _begin(arguments: tuple[Any, ...]) -> Moment | waits.Request | None:
         return None
     try:
         proxy, method, *args = arguments
+        if method not in _methods:
+            _methods.add(method)
+            session.core.meta(f"proxy {method}", "1")
         roles = waits.roles_of(type(proxy))
         if roles.waits:
             given, by_name = (args[0] if args else ()), (args[1] if len(args) > 1 else {})
@@ -108,6 +113,7 @@ def _write(stretch: Stretch) -> None:
 def _forget() -> None:
     """A process was forked: what its thread did before was another one's."""
     _own.__dict__.clear()
+    _methods.clear()
 
 
 session.when_started(_forget)

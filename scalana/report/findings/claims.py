@@ -112,6 +112,9 @@ def _comparison(finding: Finding, who: str, here: float, others: float | None, p
         return f"{text}{_caused(finding, processes)}." if several else f"{text}."
     if others <= FLOOR * here:
         return f"{text}, the others next to nothing."
+    place, leaf = finding.evidence.place, finding.evidence.leaf
+    if place is not None and place.others_elsewhere and leaf is not None:
+        return f"{text}; the others spend {names.seconds(others)} in other calls of `{leaf.function}`."
     ratio = here / others
     if ratio < SIMILAR:
         more = "no more in total" if ratio > 1 / SIMILAR else "less in total"

@@ -51,7 +51,7 @@ def sentences(finding: Finding, run: RunInfo) -> list[str]:
         source(finding, run),
         mask(finding, run),
         sizes(finding, run),
-        tail(finding),
+        tail(finding, run),
         in_module(finding),
         in_compiled(finding),
         in_work(finding),
@@ -163,8 +163,13 @@ def redistributed(finding: Finding) -> str:
 
 
 def balanced(finding: Finding) -> str:
-    """What comes back where the work is not left out but spread over the ranks."""
-    saving_s = finding.evidence.balanced_saving_s
+    """What comes back where the work is not left out but spread over the ranks, or done by all at the same time."""
+    saving_s, together_s = finding.evidence.balanced_saving_s, finding.evidence.together_saving_s
+    if together_s is not None:
+        return (
+            "The ranks do this at different times, hardly ever two at once: at the same time on all, the run would be "
+            f"{names.seconds(together_s)} shorter."
+        )
     if saving_s is None:
         return ""
     return f"If this work were spread evenly over all ranks, the run would be {names.seconds(saving_s)} shorter."
@@ -216,19 +221,24 @@ def sizes(finding: Finding, run: RunInfo) -> str:
     )
 
 
-def tail(finding: Finding) -> str:
-    """Which calls of a pool take long, and what other ways of doing them bring."""
+def tail(finding: Finding, run: RunInfo) -> str:
+    """Which tasks of a pool take long, and what other ways of doing them bring."""
     known = finding.evidence.tail
     if known is None:
         return ""
     text = ""
     if finding.kind != "task-tail":
+        last = f"The last of {known.tail_of} tasks"
+        if known.tail_tasks:
+            part = f"{known.tail_percent:.0f} % of the time of all"
+            takes = "takes" if known.tail_tasks == 1 else "take"
+            last = f"{known.tail_tasks} of {known.tail_of} tasks {takes} {part}; the last"
+        by = f" on {run.names.one(known.tail_rank)}" if known.tail_rank is not None else ""
         text = (
-            f"{known.tail_tasks} of {known.tail_of} calls take {known.tail_percent:.0f} % of the time of all; the "
-            f"last, {known.tail_last}, begins after {names.seconds(known.tail_last_begin_s)} and runs alone for "
+            f"{last}, {known.tail_last}{by}, begins after {names.seconds(known.tail_last_begin_s)} and runs alone for "
             f"{names.seconds(known.tail_alone_s)}. "
         )
-    ways = [(known.longest_first_s, "with the longest first"), (known.halves_s, "with calls cut in half")]
+    ways = [(known.longest_first_s, "with the longest first"), (known.halves_s, "with tasks cut in half")]
     if known.twice_the_workers_s is not None:
         ways.append((known.twice_the_workers_s, f"with {2 * known.tail_workers} workers"))
     (most_s, way), *more = sorted(ways, reverse=True)

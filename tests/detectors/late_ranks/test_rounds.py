@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -96,17 +98,29 @@ def test_what_the_next_rank_needs_is_no_round() -> None:
     assert all(finding.kind != "in-rounds" for finding in analysed(program).findings)
 
 
-def test_ranks_that_take_turns_in_every_step_are_late_in_turn() -> None:
-    """It is not one stay of each: what is late is another rank in each step."""
+def rebuilding(turn: Callable[[int, int], bool]):
     program = [[] for _ in range(4)]
     for step in range(40):
         for rank, actions in enumerate(program):
             actions.append(("work", "train", 30.0))
-            if step % 4 == rank:
+            if turn(step, rank):
                 actions.append(("work", "rebuild", 40.0))
             actions.append(("coll", "allreduce", list(range(4)), -1))
+    return program
+
+
+def test_ranks_that_take_turns_in_every_step_are_late_in_turn() -> None:
+    """It is not one stay of each: what is late is another rank in each step."""
+    program = rebuilding(lambda step, rank: step % 4 == rank)
     (finding,) = analysed(program).findings
     assert finding.kind == "late-ranks" and finding.evidence.turns is None
+    saved_s = end_s(program) - end_s(rebuilding(lambda step, rank: step % 4 == 0))
+    assert finding.evidence.together_saving_s == pytest.approx(saved_s, rel=0.02)
+
+
+def test_ranks_that_do_it_two_at_a_time_do_not_do_it_at_different_times() -> None:
+    (finding,) = analysed(rebuilding(lambda step, rank: step % 2 == rank % 2)).findings
+    assert finding.evidence.together_saving_s is None
 
 
 def test_a_rank_that_is_slower_in_every_step_is_no_round() -> None:
@@ -117,3 +131,4 @@ def test_a_rank_that_is_slower_in_every_step_is_no_round() -> None:
             actions += [("work", "train", 40.0 if rank == 1 else 22.0), ("coll", "allreduce", [0, 1, 2], -1)]
     (finding,) = analysed(program).findings
     assert (finding.kind, finding.ranks) == ("late-ranks", [1]) and finding.evidence.turns is None
+    assert finding.evidence.together_saving_s is None

@@ -17,7 +17,7 @@ from scalana.detectors.rollup.candidates import join_entries
 from scalana.detectors.slow_workers import detector as slow_workers
 from scalana.detectors.whatif.replay import prepare
 from scalana.graphs.readers.processes.process_names import ProcessNames
-from tests.detectors.jobs import analyse, structure
+from tests.detectors.jobs import analyse, analysed, structure
 from tests.detectors.simulator import sampled, simulate
 
 WORKERS = 3
@@ -25,8 +25,8 @@ PIECES = 240
 MERGE_MS = 0.3
 
 
-def farm(cost, rounds=1, pieces=PIECES, *, merge_ms=MERGE_MS, asks=False):
-    """A manager that hands a piece to whoever hands one in, and does something with what came; noise of 3 %.
+def farm(cost, rounds=1, pieces=PIECES, *, merge_ms=MERGE_MS, asks=False, noise=0.03):
+    """A manager that hands a piece to whoever hands one in, and does something with what came.
 
     It does so in rounds, of each of which it sums up all. Workers may ask for what they sent before, first.
     """
@@ -40,7 +40,7 @@ def farm(cost, rounds=1, pieces=PIECES, *, merge_ms=MERGE_MS, asks=False):
         while given < pieces or done:
             if given < pieces and len(done) < WORKERS:
                 worker = min(set(ranks[1:]) - {busy for _, busy in done})
-                ms = cost(given, worker) * float(np.exp(random.normal(0.0, 0.03)))
+                ms = cost(given, worker) * float(np.exp(random.normal(0.0, noise)))
                 program[0].append(("send", worker))
                 complete = [("test",)] if asks and ("send", 0) in program[worker] else []
                 program[worker] += [("recv", 0), ("work", "chunk", ms), *complete, ("send", 0)]
@@ -138,6 +138,29 @@ def test_processes_of_several_roles_are_no_pool():
 def test_a_piece_for_which_all_others_wait_is_found():
     findings = analyse(farm(lambda piece, worker: 3000.0 if piece == PIECES - 1 else 20.0))[0]
     assert "chunk" in [name for name, _ in findings]
+
+
+def test_of_a_long_piece_that_begins_last_it_is_said_what_the_longest_first_saves():
+    def run(costs):
+        return farm(lambda piece, worker: costs[piece], pieces=len(costs), noise=0.001)
+
+    def ended_s(costs):
+        return float(simulate(run(costs))[0].locations.end_s.max())
+
+    costs = [20.0] * 60 + [900.0]
+    finding = analysed(run(costs)).findings[0]
+    pool, tail = finding.evidence.pool, finding.evidence.tail
+    assert pool is not None and (pool.workers, pool.tasks) == (WORKERS, len(costs)) and len(finding.ranks) == 1
+    saved_s = ended_s(costs) - ended_s(costs[::-1])
+    assert pool.longest_first_s == pytest.approx(saved_s, rel=0.05)
+    assert tail is not None and (tail.tail_tasks, tail.tail_last) == (1, "task #60")
+    assert "the longest first" in finding.advice
+
+
+def test_ranks_that_wait_for_each_other_are_no_farm_with_another_order():
+    """Every worker gets as many pieces, whatever it is."""
+    program = [*one_more(together=False)]
+    assert [farm.order for farm in find_task_farms(simulate(program)[0]) if farm.order is not None] == []
 
 
 def test_pieces_that_are_dealt_out_beforehand_and_not_evenly_are_found():

@@ -106,6 +106,32 @@ def test_a_helper_that_does_more_in_one_call_is_named_by_that_call() -> None:
     assert shared(repeated=False).found(more_repairs) == [(120, "main", [2], leaf("pause", 31, 2))]
 
 
+def test_a_helper_that_others_call_elsewhere_is_named_by_the_call_that_takes_longer() -> None:
+    """Rank 2 runs ``repair`` where the others run ``drain``."""
+
+    def instead(step: int, rank: int) -> dict[str, float]:
+        return {"repair": 40.0} if rank == 2 else {"drain": 10.0}
+
+    assert shared(loop=True).found(instead) == [(22, "repair", [2], leaf("pause", 32, 2))]
+
+
+def test_a_line_that_is_reached_from_many_places_is_one_cause() -> None:
+    """Five layers, all called at line 110, call ``check``, which does more on rank 2."""
+    program = Program()
+    for number in range(5):
+        layer = program.function(f"layer{number}", 10 * number + 10, program.loop, 110)
+        check = program.function("check", 70, layer, 10 * number + 12)
+        program.work(f"layer {number}", layer, 10 * number + 11)
+        program.work(f"check {number}", program.add(VertexKind.BRANCH, 71, check, last=72), 72)
+
+    def cost(step: int, rank: int) -> dict[str, float]:
+        more = {f"check {number}": 8.0 for number in range(5)} if rank == 2 else {}
+        return {**{f"layer {number}": 5.0 for number in range(5)}, **more}
+
+    ((line, function, ranks, _),) = program.found(cost)
+    assert (line, function, ranks) == (72, "check", [2])
+
+
 def test_a_little_more_on_other_ranks_does_not_make_a_helper_slow_everywhere() -> None:
     """Ranks that share cores are late now and then in whatever they compute: rank 1 in what rank 2 does as usual."""
 
