@@ -12,7 +12,7 @@ from scalana.detectors.kinds import BY_NAME
 from scalana.detectors.late_ranks.collecting import name_collections
 from scalana.detectors.late_ranks.interference import name_interference
 from scalana.detectors.late_ranks.late_ranks import Waiting, detect_halves
-from scalana.detectors.late_ranks.rounds import name_rounds
+from scalana.detectors.late_ranks.rounds import name_rounds, without_shared
 from scalana.detectors.late_ranks.slow_ranks import name_slow_ranks
 from scalana.detectors.late_ranks.starting import name_starts
 from scalana.detectors.late_ranks.task_names import name_tasks
@@ -63,7 +63,7 @@ class LateRanks:
         findings, halves = detect_halves(timeline, psg, waiting, wanted=modules is not None)
         if modules is not None:
             findings, halves = (with_modules(some, modules, facts.ppg) for some in (findings, halves))
-        findings = name_rounds(findings, facts)
+        findings = without_shared(name_rounds(findings, facts), timeline)
         findings = name_interference(findings, facts.ppg.metrics["helper_cpu_s"], psg)
 
         def part_of(finding: Finding, part: float = 1.0) -> float:

@@ -9,6 +9,7 @@ it at the same time saves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,8 +21,8 @@ from scalana.detectors.finding import Finding
 from scalana.detectors.kinds import kind_of
 from scalana.detectors.rollup.paths import reaching_entries
 from scalana.detectors.thresholds.counts import SEVERAL
-from scalana.detectors.thresholds.factors import FAR_MORE
-from scalana.detectors.thresholds.shares import MAJORITY, MINOR, SLIGHT
+from scalana.detectors.thresholds.factors import AS_LONG, FAR_MORE
+from scalana.detectors.thresholds.shares import MAJORITY, MINOR, NEXT_TO_NOTHING, SLIGHT
 from scalana.detectors.whatif.replay import Change
 from scalana.graphs.arrays.hashing import number_columns
 from scalana.graphs.arrays.segments import weighted_count
@@ -39,6 +40,21 @@ _OF_WORK = ("late-ranks", "serial", "waiting-for-core")
 def name_rounds(findings: list[Finding], facts: Facts) -> list[Finding]:
     """Findings of work that ranks do one after the other, as what they are, with what doing it together saves."""
     return [_named(finding, facts) if finding.kind in _OF_WORK else finding for finding in findings]
+
+
+def without_shared(findings: Sequence[Finding], timeline: Timeline) -> list[Finding]:
+    """Without work of workers that others of their role do for as long, so that these alone save nothing with it: what
+    all take is told by what limits the run. Ranks without roles may do it in turns."""
+    return [finding for finding in findings if not (timeline.has_roles and _is_shared(finding))]
+
+
+def _is_shared(finding: Finding) -> bool:
+    place = finding.evidence.place
+    if finding.kind not in _OF_WORK or place is None or place.seconds_others is None:
+        return False
+    if finding.evidence.together_saving_s is not None or place.seconds_others < AS_LONG * place.seconds_here:
+        return False
+    return finding.saving_s < NEXT_TO_NOTHING * finding.lost_s
 
 
 def _named(finding: Finding, facts: Facts) -> Finding:

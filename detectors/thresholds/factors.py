@@ -5,6 +5,7 @@ AS_LONG = 0.8
 
 Why: One minus ORDINARY: what differs by less is like work.
 
+- `rounds`: part of what ranks spend at a place from which others spend as long there
 - `similar_ranks`: part of what a candidate's ranks spend at its place from which another rank takes as long there
 - `task_farms`: part of what the others do that a slow rank may do, if pieces go to whoever is free
 """

@@ -82,6 +82,7 @@ Why: A choice: samples at the border of a place may fall to its neighbour.
 - `named_line`: part of the seconds of the rank that runs a function most, or of its excess in one call, up to which
   others do not run it
 - `named_phases`: part of what the process does that does most of a kind, up to which another one does none
+- `rounds`: part of what a place costs the others, up to which its ranks save next to nothing
 - `peers`: part of the time of those at a place, up to which another process does not do it
 - `steps`: part of the time of those that a finding names, up to which other ranks do next to nothing at its place
 - `uneven_lengths`: part of the most that a step takes at a place, up to which it is not run in a step

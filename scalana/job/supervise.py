@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from scalana.job import descendants
 from scalana.job.witness import Witness
 
 TYPE_CHECKING = False
@@ -229,17 +230,21 @@ def _attend(
     Returns its exit code, or ``-n`` if signal ``n`` ended it.
     """
     ended_s: float | None = None
-    while (returncode := _returncode(pid)) is None:
-        if is_to_end() if ended_s is None else time.monotonic() - ended_s > _TO_END_S:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGTERM if ended_s is None else signal.SIGKILL)
-            ended_s = time.monotonic()
-        for number in arrivals.take():
-            came(number)
-            if number != signal.SIGCHLD and not witness.saw(number):
-                with contextlib.suppress(OSError):  # a job of another user's (sudo)
-                    os.kill(pid, number)
-        arrivals.wait(1.0)
+    with contextlib.ExitStack() as kept:
+        started: Sequence[int] = ()
+        while (returncode := _returncode(pid)) is None:
+            if is_to_end() if ended_s is None else time.monotonic() - ended_s > _TO_END_S:
+                started = started or kept.enter_context(descendants.held(pid))
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGTERM if ended_s is None else signal.SIGKILL)
+                ended_s = time.monotonic()
+            for number in arrivals.take():
+                came(number)
+                if number != signal.SIGCHLD and not witness.saw(number):
+                    with contextlib.suppress(OSError):  # a job of another user's (sudo)
+                        os.kill(pid, number)
+            arrivals.wait(1.0)
+        descendants.end(started)  # a launcher ends its ranks, other programs leave what they have started
     return returncode
 
 

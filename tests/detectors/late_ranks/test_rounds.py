@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from scalana.detectors import analyze
+from scalana.detectors.late_ranks.rounds import without_shared
 from scalana.graphs.host_cores import HostCores
 from scalana.graphs.metrics import timeline_metrics
 from scalana.graphs.ppg import PPG
@@ -80,6 +82,20 @@ def test_ranks_at_the_same_time_are_no_rounds() -> None:
     program[2].insert(1, ("work", "load", 6000.0))
     (finding,) = of_load(analysed(program))
     assert (finding.kind, finding.ranks) == ("late-ranks", [2]) and finding.evidence.turns is None
+
+
+def test_what_workers_do_as_long_as_others_is_left_out_where_these_save_nothing() -> None:
+    program = preparing([[0, 1, 2, 3]])
+    program[2].insert(1, ("work", "load", 6000.0))
+    (late,) = of_load(analysed(program))
+    place = late.evidence.place
+    assert place is not None
+    alike = replace(late.evidence, place=replace(place, seconds_others=place.seconds_here))
+    worth = replace(late, evidence=alike)
+    some = [late, worth, replace(worth, saving_s=0.0)]
+    timeline = simulate(program)[0]
+    assert without_shared(some, timeline) == some
+    assert without_shared(some, replace(timeline, role=np.array([0, 1, 1, 1]))) == [late, worth]
 
 
 def test_one_rank_that_works_for_all_is_no_round() -> None:
