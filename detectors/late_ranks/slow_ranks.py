@@ -28,7 +28,7 @@ from scalana.detectors.thresholds.counts import FEWEST_STEPS, SHOWS_THE_NOISE
 from scalana.detectors.thresholds.differences import ONE_FACTOR, ORDINARY
 from scalana.detectors.thresholds.shares import MAJORITY, NEARLY_ALL, SLIGHT, WORTH_A_FINDING
 from scalana.detectors.whatif.replay import Change
-from scalana.detectors.when.rank_work import RankWork, late_since
+from scalana.detectors.when.rank_work import RankWork, began_at, late_since
 from scalana.graphs.arrays.segments import weighted_count
 from scalana.graphs.arrays.types import BoolArray, FloatArray, IntArray
 from scalana.graphs.steps.window import periods_of_bursts
@@ -226,7 +226,7 @@ class _Work:
         since = group[0].since
         evidence = SlowRank(
             slow_times=float(np.mean([one.times for one in group])),
-            slow_since=int(self.by_step.number[since]) if since else None,
+            slow_since=began_at(self.by_step.number, since, self.fewest),
             slow_everywhere=group[0].everything,
             slow_places=min(one.places for one in group),
         )

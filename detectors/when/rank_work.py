@@ -88,3 +88,9 @@ def late_since(more: FloatArray, fewest: int = FEWEST_STEPS) -> int | None:
     late = more[since:]
     lasts = jumps or float((late >= ORDINARY).mean()) >= NEARLY_ALL
     return since if len(late) >= fewest and lasts else None
+
+
+def began_at(number: IntArray, row: int, fewest: int = FEWEST_STEPS) -> int | None:
+    """The step that a rank takes longer from, by its row among the known ones; None where it does in all, or where many
+    steps before it are not known, as between two looks at a job that goes on."""
+    return int(number[row]) if row and number[row] - number[row - 1] <= fewest else None

@@ -240,12 +240,17 @@ def _attend(
                 ended_s = time.monotonic()
             for number in arrivals.take():
                 came(number)
-                if number != signal.SIGCHLD and not witness.saw(number):
-                    with contextlib.suppress(OSError):  # a job of another user's (sudo)
-                        os.kill(pid, number)
+                _send_on(number, pid, witness)
             arrivals.wait(1.0)
         descendants.end(started)  # a launcher ends its ranks, other programs leave what they have started
     return returncode
+
+
+def _send_on(number: int, pid: int, witness: Witness) -> None:
+    """Send the job a signal that reached us alone."""
+    if number != signal.SIGCHLD and not witness.saw(number):
+        with contextlib.suppress(OSError):  # a job of another user's (sudo)
+            os.kill(pid, number)
 
 
 def _returncode(pid: int) -> int | None:

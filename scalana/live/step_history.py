@@ -81,8 +81,9 @@ class RankHistory:
             self.work = work.after(self.work).last(_MOST_OF_RANKS)
 
     def since(self, ranks: Collection[int]) -> int | None:
-        """The step from which on some ranks work longer than the others; None where they always did, or do not."""
-        from scalana.detectors.when.rank_work import late_since
+        """The step from which on some ranks work longer than the others; None where they always did, or do not, or
+        where that began between two looks."""
+        from scalana.detectors.when.rank_work import began_at, late_since
 
         work = self.work
         if work is None:
@@ -92,4 +93,4 @@ class RankHistory:
             return None
         rows = [late_since(work.longer(rank, others)) for rank in ranks]
         known = [row for row in rows if row]
-        return int(work.number[min(known)]) if len(known) == len(rows) > 0 else None
+        return began_at(work.number, min(known)) if len(known) == len(rows) > 0 else None

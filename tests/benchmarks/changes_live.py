@@ -81,15 +81,16 @@ def slow_rank(folder: Path) -> None:
     lines = [line for line in said.splitlines() if line.startswith("scalana: step")]
     print("\n".join(lines), file=sys.stderr)
     early = [line for line in lines if int(line.split()[2].strip(",")) < SINCE and "nothing stands out" not in line]
-    words = r"step (\d+), .*rank 1 takes ([\d.]+) times as long as the others.*, from step (\d+) on"
+    words = r"step (\d+), .*since step (\d+)(?: to (\d+))?.*rank 1 takes ([\d.]+) times as long as the others"
     found = next((match for line in lines if (match := re.search(words, line))), None)
     if found is None:
         print("slow rank: 0 named")
         return
-    at, times, since = (float(text) for text in found.groups())
+    at, since, until, times = (float(text or 0) for text in found.groups())
+    off = max(since - SINCE, SINCE - max(since, until), 0.0)  # steps between two looks are not seen
     print(
         f"slow rank: {int(not early)} named, {at - SINCE:.0f} steps later, "
-        f"factor {abs(times / FACTOR - 1) * 100:.1f} % off, since {abs(since - SINCE):.0f} steps off"
+        f"factor {abs(times / FACTOR - 1) * 100:.1f} % off, since {off:.0f} steps off"
     )
     (one,) = (entry for entry in report["findings"] if entry["kind"] == "slow-rank")
     print(f"after the end: ranks {one['ranks']}, since {abs(one['evidence']['slow_since'] - SINCE)} steps off")
