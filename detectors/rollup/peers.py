@@ -29,15 +29,10 @@ def peers_of(here: BoolArray, spent_s: FloatArray, timeline: Timeline) -> BoolAr
     """
     others = ~here
     if timeline.has_roles and len(np.unique(timeline.role[here])) == 1:
-        same = others & np.isin(timeline.role, timeline.role[here])
+        same = others & of_same_role(np.flatnonzero(here), timeline)
         others = same if same.any() else others
     doing = others & (spent_s > NEXT_TO_NOTHING * float(spent_s[here].mean()))
     return doing if 2 * np.count_nonzero(doing) > np.count_nonzero(others) else others
-
-
-def have_own_role(ranks: IntArray, timeline: Timeline) -> bool:
-    """Whether some processes have a role that others do not have."""
-    return timeline.has_roles and not np.isin(timeline.role, timeline.role[ranks]).all()
 
 
 def of_same_role(ranks: IntArray, timeline: Timeline) -> BoolArray:
@@ -45,6 +40,11 @@ def of_same_role(ranks: IntArray, timeline: Timeline) -> BoolArray:
     if not timeline.has_roles:
         return np.ones(timeline.ranks, np.bool_)
     return np.isin(timeline.role, timeline.role[ranks])
+
+
+def have_own_role(ranks: IntArray, timeline: Timeline) -> bool:
+    """Whether some processes have a role that others do not have."""
+    return not bool(of_same_role(ranks, timeline).all())
 
 
 def are_alike(here: BoolArray, spent_s: FloatArray, timeline: Timeline) -> bool:
@@ -78,7 +78,7 @@ def _among_peers(candidate: Candidate) -> Candidate:
     run = candidate.blamed
     table, timeline = run.table, run.timeline
     here = np.isin(np.arange(timeline.ranks), candidate.ranks)
-    role = np.isin(timeline.role, timeline.role[here])
+    role = of_same_role(np.flatnonzero(here), timeline)
     if candidate.code_location.kind != TargetKind.OWN or role.all() or len(np.unique(timeline.role[here])) > 1:
         return candidate
     spent_s = place_time(candidate).wall_s

@@ -21,7 +21,7 @@ def held(pid: int) -> Iterator[Sequence[int]]:
     found: list[int] = []
     try:
         for child in below(pid):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, AttributeError):  # an old kernel, or a Python that was built on one
                 found.append(os.pidfd_open(child))
         yield found
     finally:
